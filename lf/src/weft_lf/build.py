@@ -87,7 +87,10 @@ class Built:
 
 def runtime() -> Path:
     """Returns the folder of weft_mcu: $WEFT_MCU if it is set, else beside this package or in the
-    checkout. Raises: LfError: weft_mcu is missing.
+    checkout.
+
+    Raises:
+        LfError: weft_mcu is missing.
     """
     given = os.environ.get("WEFT_MCU")
     here = Path(__file__).resolve()

@@ -74,7 +74,7 @@ class Machine:
                     line.connect(str(path))
                 except OSError as error:
                     if self._process.poll() is None and time.monotonic() < until:
-                        time.sleep(0.01)  # no event tells that the emulator has made its socket
+                        time.sleep(0.01)  # no event reports that the emulator has made its socket
                         continue
                     raise BadUse("emulated: the emulator has not started") from error
                 line.setblocking(False)

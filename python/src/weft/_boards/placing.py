@@ -307,7 +307,7 @@ class _Running:
         self._started = False
         self._begin: list[Any] = []  # the order that starts the process on the board
         self._resent = 0
-        self.told = False  # whether the board has told how the process ended
+        self.told = False  # whether the board has reported how the process ended
         self._line = ""  # what the process has printed since its last newline
         process = _native.current_process()
         self._path = process.path if process is not None else call.name
@@ -345,7 +345,8 @@ class _Running:
 
     def _order(self, *what: Any) -> None:
         """Gives the board an order. Waits until the board has the order, even if this process is
-        asked to end meanwhile: without the order nobody would take the ends that it names.
+        asked to end meanwhile: without the order the board would not receive the ends that the
+        order names.
         """
         while True:
             try:

@@ -77,7 +77,7 @@ class Prompt:
         until = time.monotonic() + patience
         self._came = b""
         self._write(code.encode() + b"\x04", until)
-        self._must(b"OK", until, 1)  # what comes after OK is for the code, so it is not read here
+        self._must(b"OK", until, 1)  # what follows OK is for the code, so it is not read here
 
     def leave(self, patience: float) -> None:
         """Waits until the code that has had the line has ended, and leaves the board at its ordinary

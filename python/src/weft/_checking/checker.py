@@ -167,14 +167,14 @@ class _Check:
         self._observe: Any = None  # the observer of the next run
         self._printed = io.StringIO()
         self._runs = 0
-        self.looks = 0  # how often this process has looked for messages of its children
+        self.looks = 0  # how often this process has checked for messages of its children
         self.report = Report(self.name, time=options.time)
         # Path → how the process ended when it was first observed, and the sentence about that.
         self.endings: dict[str, tuple[str, str]] = {}
         self.left: dict[str, str] = {}
         self.first_value: Any = None
         self.shared = False
-        # the number of schedules run by searches that are over (parallel.py)
+        # the number of schedules run by searches that have ended (parallel.py)
         self.ways_before: dict[str, int] = {}
         self._watch: Watch | None = None
         self.began = _patches.real.clock()

@@ -6,8 +6,8 @@ nats://…`: joins the network, and asks each of its hosts (host_observer.py).
 Invariants
 - A host that does not answer hides no other; a sentence says why it does not.
 - A host is asked one question at a time.
-- A look waits for a host once: if the host has not answered then, later looks take its answer when
-  it comes.
+- A look waits for a host once: if the host has not answered then, a later look uses its answer once
+  the answer has arrived.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class _Asked:
 
 
 class FarLooking:
-    """Looks at all hosts of a network, as _visit.Looking looks at one program. Hosts may come and go
-    between two looks.
+    """Looks at all hosts of a network, as _visit.Looking looks at one program. Hosts may join and
+    leave between two looks.
 
     Args:
         patience: how many seconds after the interval a look waits for a host. None: as long as an

@@ -73,7 +73,7 @@ def _imports() -> bool:
     return False
 
 
-# The function that goes on in place of the run. Its argument is the reason why nothing can run in
+# The function that continues in place of the run. Its argument is the reason why nothing can run in
 # this OS process, or None.
 GoesOn = Callable[[BaseException | None], NoReturn]
 
@@ -322,9 +322,9 @@ def _serve(
     wrong: BaseException | None,
     prepared: dict[str, Any],
 ) -> None:
-    """Does all steps of a call, from taking its ends to writing its result. `ours` names the two
-    channels of the call itself, followed by its terms if it is supervised. `wrong` is the reason
-    why nothing can run here, or None.
+    """Carries out all steps of a call, from taking its ends to writing its result. `ours` names the
+    two channels of the call itself, followed by its terms if it is supervised. `wrong` is the
+    reason why nothing can run here, or None.
     """
     orders, result = link.take(ours[0]), link.take(ours[1])
     terms = ours[2] if len(ours) > 2 else None
@@ -354,7 +354,7 @@ def _serve(
 
 
 def _let_go(end: Any) -> None:
-    with contextlib.suppress(BadUse):  # the session is over
+    with contextlib.suppress(BadUse):  # the session has ended
         end.retire()
 
 

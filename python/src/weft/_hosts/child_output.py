@@ -242,7 +242,7 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
 
 _all: set[ChildOutput] = set()
 _known = threading.Lock()  # protects _all and _bell
-# A descriptor that wakes the listening thread. It stays open as long as the program lives.
+# A descriptor that wakes the listening thread. It stays open as long as the program runs.
 _bell: int | None = None
 
 

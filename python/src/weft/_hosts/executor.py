@@ -40,7 +40,7 @@ _AT_REST = frozenset(map(id, (list, tuple, range, itertools.repeat)))
 
 class _Calls:
     """Collects the calls of one map(), and submits several at a time. If map() submitted each call
-    immediately, its thread would keep the GIL busy while the feeders want the GIL.
+    immediately, its thread would keep the GIL busy while the feeders need the GIL.
     """
 
     def __init__(self, of: Executor, watch: Callable[[int], Any], bar: Any) -> None:

@@ -18,11 +18,11 @@ Invariants
 - A call is in `waiting`, or belongs to the holder that took it out: a feeder, or a thread that
   cancels or breaks the pool. This holder calls over(), once. A holder that is not a feeder sets the
   call's future first.
-- A feeder sleeps only while it is in `idle`, and looks at `waiting`, `ended` and `broken` between
-  joining `idle` and sleeping. Code that changes one of these looks at `idle` afterwards. A feeder
-  that wakes looks again.
-- Code that adds to `waiting` looks afterwards whether the pool has ended or is broken. Code that
-  ends or breaks the pool sets that first, and looks at `waiting` afterwards. So no call is left
+- A feeder sleeps only while it is in `idle`, and checks `waiting`, `ended` and `broken` between
+  joining `idle` and sleeping. Code that changes one of these three checks `idle` afterwards. A
+  feeder that wakes checks them again.
+- Code that adds to `waiting` checks afterwards whether the pool has ended or is broken. Code that
+  ends or breaks the pool records that first, and checks `waiting` afterwards. So no call is left
   behind.
 - Of `feeders` the first `workers` may begin. Code that finds one without a thread gives it a
   thread. A feeder that does not begin is taken out again.
@@ -189,15 +189,15 @@ class Feeder(abc.ABC):
 
     @abc.abstractmethod
     def feed(self) -> None:
-        """Makes hosts run calls until no more calls come."""
+        """Makes hosts run calls until there are no more calls."""
 
     def start(self) -> None:
         """Gives the feeder a thread, and waits until it has begun.
 
         Raises:
-            What begin() raises. RuntimeError: the system can start no thread for the feeder.
-                BadUse: the threads
-            of this program are greenlets.
+            What begin() raises.
+            RuntimeError: the system can start no thread for the feeder.
+            BadUse: the threads of this program are greenlets.
         """
         # the program was patched after the import of weft.processes
         if why := _patched.why_not("an Executor"):
@@ -271,15 +271,15 @@ class Feeder(abc.ABC):
             gate.open()
 
     def waits(self) -> bool:
-        """Returns whether the feeder is over, or waits for a host that computes and has sent
+        """Returns whether the feeder has ended, or waits for a host that computes and has sent
         nothing new.
         """
         results = self.results
         return self.over or (results is not None and bool(results.stats().waiting_readers))
 
     def join(self) -> None:
-        """Waits until the feeder is over. On the thread of another feeder, in a callback of a call,
-        waits until this feeder is over or is itself in join().
+        """Waits until the feeder has ended. On the thread of another feeder, in a callback of a
+        call, waits until this feeder has ended or is itself in join().
         """
         here: Feeder | None = getattr(_here, "feeder", None)
         if here is None or here.state is not self.state:
@@ -306,7 +306,7 @@ class State(abc.ABC):
         # Each item wakes one sleeping feeder.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.hosts: set[Any] = set()  # the hosts to kill if the pool breaks
-        self.ended = False  # whether no more calls will come
+        self.ended = False  # whether the pool takes no more calls
         self.lots: set[_Lot] = set()  # the lots with calls that are not over
         self._whys: deque[str] = deque()  # why the pool is broken; the first reason counts
         # contains an item for each holder of calls that is not a feeder
@@ -327,7 +327,7 @@ class State(abc.ABC):
 
     @property
     def going_on(self) -> bool:
-        """Whether any call is not over yet."""
+        """Whether any call has not ended yet."""
         return bool(self.lots)
 
     # --- for code that submits --------------------------------------------------------------------
@@ -349,8 +349,7 @@ class State(abc.ABC):
 
         Raises:
             What check() raises; what the start of an OS process or a signal handler raises. After
-                any of these,
-            the calls that have not begun are dropped again.
+            any of these, the calls that have not begun are dropped again.
         """
         self.check()
         lot = _Lot(self, len(calls))
@@ -531,7 +530,7 @@ class State(abc.ABC):
                 self._drop([call])
 
     def broken_now(self, cause: BaseException | None = None) -> BrokenProcessPool:
-        """Returns the error of a call that was not over when the pool broke."""
+        """Returns the error of a call that had not ended when the pool broke."""
         error = BrokenProcessPool(self.broken)
         error.__cause__ = cause
         return error

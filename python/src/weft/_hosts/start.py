@@ -392,7 +392,7 @@ def refuse_fork() -> None:
     """Checks that this program can fork.
 
     Raises:
-        BadUse: other threads live, or this is a process of a network.
+        BadUse: other threads run, or this is a process of a network.
     """
     others = [t.name for t in threading.enumerate() if t is not threading.current_thread()]
     with contextlib.suppress(OSError):
@@ -415,7 +415,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     made: list[Child] = []
     try:
         pid = _forks.fork(lambda pid: made.append(Child(pid)))
-    except BaseException:  # raised by the handler of a signal that came at the fork
+    except BaseException:  # raised by the handler of a signal that arrived at the fork
         for child in made:
             _ending.add(child)
             child.kill()
@@ -463,7 +463,7 @@ def freeze_support() -> None:
 
 # --- however the child starts ---------------------------------------------------------------------
 
-# The objects that exist after the import of Weft live as long as the child. So the garbage
+# The objects that exist after the import of Weft remain as long as the child. So the garbage
 # collector need not visit them, neither during the import nor at the end.
 _FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze(); gc.enable(); "
 

@@ -67,7 +67,7 @@ TRIES = 3
 class _Folder:
     """A temporary folder, which no other user can enter. Making one also removes the folders that
     killed agents of this user have left. A folder has its final name only once its lock is held. So
-    if the lock of a folder with such a name is free, its owner no longer lives.
+    if the lock of a folder with such a name is free, the folder's owner has ended.
     """
 
     PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
@@ -98,8 +98,8 @@ def _remove_left(path: Path) -> None:
     """Removes a folder whose owner was killed.
 
     Raises:
-        OSError: the folder's owner lives, the folder belongs to another user, or `path` is not a
-            folder.
+        OSError: the folder's owner still runs, the folder belongs to another user, or `path` is not
+            a folder.
     """
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -316,7 +316,7 @@ class Agent:
         self, there: _net_shelf.Shelved, what: tuple[str, bool, bool]
     ) -> _net_link.Welcome:
         """Does what _begun() does, in an OS process for that source. The source is kept until the
-        call is over.
+        call has ended.
         """
         used = contextlib.ExitStack()
         hosts = used.enter_context(there.used())
@@ -327,7 +327,7 @@ class Agent:
             raise
         assert welcome.more is not None
         over = self._calls.get(welcome.more["call"])
-        if over is None:  # the call is over, and was forgotten after many later calls
+        if over is None:  # the call has ended, and was forgotten after many later calls
             used.close()
         else:
             over.add_done_callback(lambda _: used.close())
@@ -441,7 +441,7 @@ class Agent:
         return fate
 
     async def _where(self, call: Any) -> list[str] | None:
-        """Returns where the processes of the call are, or None if the call is over, or its OS
+        """Returns where the processes of the call are, or None if the call has ended, or its OS
         process does not answer.
         """
         if not isinstance(call, str) or call not in self._running:

@@ -318,7 +318,7 @@ def _placed(value: Any, path: list[Any], end: Any) -> Any:
     """Returns the value with an end at its place."""
     if not path:
         return end
-    if not isinstance(value, (list, tuple, dict)):  # what comes nests at most 64 deep
+    if not isinstance(value, (list, tuple, dict)):  # incoming values nest at most 64 deep
         raise TypeError(f"an end in {type(value).__name__}")
     step, *rest = path
     new = _placed(value[step], rest, end)
@@ -465,7 +465,7 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
 
 
 def _import_for(run: str) -> None:
-    """Imports the function's module before the arguments come, since the module decides which
+    """Imports the function's module before the arguments arrive, since the module decides which
     classes are accepted.
     """
     with contextlib.suppress(BaseException):  # the call itself will raise the exception again

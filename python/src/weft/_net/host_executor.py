@@ -118,7 +118,7 @@ class _Line:
             self.session._link.give(orders.reader(), "orders")
             self.session._link.give(results.writer(), "result")
         except BaseException as error:
-            other = self.session._other_version()  # if the session is over already
+            other = self.session._other_version()  # if the session has ended already
             self.close()
             if other is not None:
                 raise other from error
@@ -133,12 +133,12 @@ class _Line:
                 call.future.begins_at(where, self.call)
 
     def compute(self, batch: list[_pool.Call]) -> bool:
-        """Makes the calls run in the line's OS process, and sets each future when its result comes.
-        Returns false if a result came that this program does not accept. The line cannot be used
-        after that.
+        """Makes the calls run in the line's OS process, and sets each future when its result
+        arrives. Returns false if a result has arrived that this program does not accept. The line
+        cannot be used after that.
 
         Raises:
-            ProcessDied: the OS process is gone, and with it the calls that had no result yet.
+            ProcessDied: the OS process has ended, and with it the calls that had no result yet.
         """
         began = time.monotonic()
         try:
@@ -287,7 +287,7 @@ class _Feeder(_pool.Feeder):
             return line
         stop = _net_loop.Stop()
         state.hosts.add(stop)
-        if state.broken is not None:  # break_it() might have come too early to kill this line
+        if state.broken is not None:  # break_it() might have run too early to kill this line
             stop.kill()
         try:
             with stop.ends_waits():

@@ -7,8 +7,7 @@ them (17.22).
 Invariants
 - There is one kill for each FILE. The OS process that kills makes the file, so a test sees that the
   step was reached, and a program that is started again passes the step.
-- Without the variable a step costs one look at the environment. There is no step that is done for
-  each value.
+- Without the variable a step costs one look at the environment. No step is passed for each value.
 """
 
 from __future__ import annotations

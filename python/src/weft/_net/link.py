@@ -165,9 +165,9 @@ class Session:
         raise PeerDied(f"the session with {self.host} ended before it had given {name!r} ({why})")
 
     def _other_version(self) -> OtherVersion | None:
-        """Returns the error of a session that is over because the two programs speak no common
-        version, or None. Each of the two sides ends such a session itself, when it has the other's
-        HELLO.
+        """Returns the error of a session that has ended because the two programs speak no common
+        version, or None. Each of the two sides ends such a session itself, when it has received the
+        other side's HELLO.
         """
         try:
             why = self._link.refused()
@@ -187,7 +187,7 @@ class Session:
         return False
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over. Returns the reason for its end. In a
+        """Blocks the thread until the session has ended. Returns the reason for its end. In a
         coroutine: `await io(session.wait)()`.
 
         Raises:

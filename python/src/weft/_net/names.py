@@ -11,8 +11,8 @@ Invariants
   is shown, or until MEETING after it was replaced. Only the latest MAX_OUT are kept.
 - A program that took a ticket may never show it. So the next ticket is written when one is taken
   (`_wrote`). The home learns this from a consumer of the bucket's stream, which reports the entries
-  that were written, and not each attempt to write. So nothing is written for programs that come too
-  late, however many come at once.
+  that were written, and not each attempt to write. So nothing is written for programs that arrive
+  too late, however many arrive at once.
 - No session waits for the server. If the server is down, the next renewal writes the entries that
   could not be written.
 """
@@ -58,7 +58,7 @@ except ImportError as error:
 
 __all__ = ["Meeting"]
 
-# Seconds. An entry that is not written again lives for LIVES; its home writes it every RENEW.
+# Seconds. An entry that is not written again is kept for LIVES; its home writes it every RENEW.
 LIVES, RENEW = 15.0, 5.0
 WRONG_LAST = 10071, 10164  # the server's codes for "another revision is the last"
 SERVER = 10.0  # seconds for the server to answer
@@ -402,7 +402,7 @@ class Meeting:
         _net_steps.at("home.renew")
         try:
             await self._write(offer)
-            if not offer.is_heard:  # the server came back without the bucket
+            if not offer.is_heard:  # the server has restarted without the bucket
                 self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:  # the name was taken over by another home
             self._end_offer(offer)
@@ -513,7 +513,8 @@ class Meeting:
         soon: float | None = None,
         parcel: _net_parcels.Parcel | None = None,
     ) -> _net_link.Session:
-        """Returns a session with an OS process of the host of that name, for a call (wire 17.9).
+        """Returns a session with an OS process of the host of that name, for a call
+        (WIRE-NETWORKS.md 17.9).
 
         Args:
             patience: seconds within which the server and the host must be reachable.
@@ -561,7 +562,8 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how that call's OS process died; None if it lives, or if that is not known."""
+        """Returns how that call's OS process died; None if it still runs, or if that is not
+        known."""
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 

@@ -112,7 +112,8 @@ class _Parked(NamedTuple):
 
 
 class Measurement:
-    """The measurement of :func:`measuring`. It can be read while it goes on, and afterwards."""
+    """The measurement of :func:`measuring`. It can be read during the measurement, and
+    afterwards."""
 
     kind = "measure"
 

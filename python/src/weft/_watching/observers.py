@@ -145,7 +145,7 @@ class Everywhere(Protocol):
         """
 
 
-wanted: dict[Key, Everywhere] = {}  # observations that go on
+wanted: dict[Key, Everywhere] = {}  # observations that have not ended
 # The observations in `wanted`, and those that are ending and still receive records.
 known: dict[Key, Everywhere] = {}
 _numbers = itertools.count(1)
