@@ -88,8 +88,8 @@ class Machine:
             return ""
 
     def ended(self) -> str:
-        """Returns what the emulator has printed, when it has ended; "" if it goes on for a second
-        more."""
+        """Waits for the emulator to end. Returns what it has printed; "" if it still runs after a
+        second."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
             return self.printed()

@@ -417,7 +417,7 @@ class _Running:
             first = 1
         placing.kept.add(source.digest)
 
-    # What comes back.
+    # The board's messages.
 
     def _next(self) -> Any:
         """Returns the next message of the board. If this process is asked to end, asks the process

@@ -56,10 +56,10 @@ class Elsewhere:
         self, component: Any, name: str, signature: Any, parameters: list[Any]
     ) -> Any:
         """Returns the process function for this place, which is a board, of a component's
-        process."""
+        process. Raises BadUse: this board runs no components."""
         raise BadUse(
-            f"{name}.on({self!r}): this board runs MicroPython, and no process in C++: a board without "
-            "MicroPython does (weft.boards.bare)"
+            f"{name}.on({self!r}): this board runs MicroPython, and no processes in C++: use a board "
+            "without MicroPython (weft.boards.bare)"
         )
 
 

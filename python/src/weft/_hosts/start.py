@@ -402,7 +402,7 @@ def refuse_fork() -> None:
     if others or _native.current_process() is not None:
         why = f"other threads live ({', '.join(others)})" if others else "a network runs"
         raise BadUse(
-            f"start='fork': {why}, and a forked copy would have the locks that these hold, and nobody to release them. "
+            f"start='fork': {why}, and a forked copy would have the locks that these hold, but no thread to release them. "
             "Make the Hosts before anything else, or use start='forkserver', which forks a program that has one thread"
         )
 

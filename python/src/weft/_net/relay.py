@@ -249,7 +249,7 @@ class Relay:
                     break
             except (ValueError, TypeError, KeyError):
                 raise ConnectionRefusedError(
-                    "what answers for this program through the NATS server is no Weft program"
+                    "the program that answers through the NATS server is not a Weft program"
                 ) from None
             except ConnectionRefusedError:
                 raise

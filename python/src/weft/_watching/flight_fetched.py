@@ -83,7 +83,7 @@ class Recorder:
     def _next(self) -> bytes:
         answer = self._choose(self._answer)
         if not isinstance(answer, bytes):
-            raise BadUse("the board answers what no flight recorder does (mcu/FLIGHT.md)")
+            raise BadUse("the answer of the board is not that of a flight recorder (mcu/FLIGHT.md)")
         return answer
 
     def moment(self) -> Moment:
