@@ -255,7 +255,7 @@ class Syntax:
         return self.words(visibility, "preamble", self.code())
 
     def inner(self) -> str:
-        """Returns a member that may stand in a mode too."""
+        """Returns a member that may be in a mode too."""
         return self.any(
             self.state,
             self.timer,

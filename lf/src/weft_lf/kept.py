@@ -87,8 +87,7 @@ def _by_age(folder: Path) -> list[Path]:
 
 
 def stamps(paths: Iterable[str]) -> dict[str, Stamp]:
-    """Returns the time of the last change and the size of each file. Missing files are left out.
-    """
+    """Returns the time of the last change and the size of each file. Missing files are left out."""
     found: dict[str, Stamp] = {}
     for path in paths:
         with contextlib.suppress(OSError):

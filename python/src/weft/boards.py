@@ -1,10 +1,11 @@
-"""Processes of this program on boards that run MicroPython: `sensor.on(board)(…)` (rule 21).
+"""Processes of this program on boards: `sensor.on(board)(…)` (rule 21). The board runs MicroPython,
+or no operating system at all (`bare`).
 
     board = boards.connect("/dev/ttyACM0")
     run(sensor.on(board)(a.writer()), show(a.reader()))
 
-The source of the process and of what it uses goes to the board. `pip install 'weft-csp[serial]'`.
-The page is python/docs/boards.md.
+The source of the process, and of the functions that it uses, goes to the board. `pip install
+'weft-csp[serial]'`. The page is python/docs/boards.md.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def emulated(
 
     Raises:
         BadUse: there is no such chip, no emulator, no firmware or no node; the firmware does not
-            come to its prompt; an argument is out of range.
+            reach its prompt; an argument is out of range.
     """
     _checked("lease", lease)
     _checked("patience", patience)

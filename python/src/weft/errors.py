@@ -182,7 +182,7 @@ class ProcessDied(WeftError):
         where = f" on host {host!r}" if host else ""
         text = f"the OS process {pid} of {process!r}{where} {how} before its process had ended"
         if refused:
-            text = f"the session with the OS process {pid} of {process!r} was ended by this program, which could not read what it received: {refused}"
+            text = f"the session with the OS process {pid} of {process!r} was ended by this program, which could not read what it got: {refused}"
         self.stderr = stderr
         if stderr:
             text += f"{_WROTE}:\n{stderr}"

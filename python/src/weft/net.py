@@ -127,7 +127,7 @@ class Door:
         return session
 
     def close(self) -> None:
-        """Lets no more programs in; sessions go on. A second call does nothing."""
+        """Lets no more programs in; sessions remain open. A second call does nothing."""
         _open.discard(self)
         if self._closed:
             return
@@ -414,7 +414,7 @@ class Network:
         self, n: int = 1, *, patience: float = 10.0, working_dir: str | Path | None = None
     ) -> FarHosts:
         """Returns all hosts of the network. Each call goes to one of them:
-        `worker(…).on(network.hosts())`. Hosts that come later are used too. Blocks the thread until
+        `worker(…).on(network.hosts())`. Hosts that join later are used too. Blocks the thread until
         there are `n` hosts. The first call of a function waits until `n` hosts may run it.
 
         Args:

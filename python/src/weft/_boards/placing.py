@@ -373,7 +373,7 @@ class _Running:
 
     def _drop_ends(self, ends: list[Any]) -> None:
         """Makes the board take the ends of this call and retire them, since the call will not
-        begin. If the board is gone, the ends have died with it.
+        begin. If the board is lost, the ends have died with it.
         """
         with contextlib.suppress(PeerDied):
             far = [[[], False, key, writes] for _, own, key, writes in ends if not own]

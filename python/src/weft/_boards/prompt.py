@@ -32,7 +32,7 @@ class Prompt:
         """Stops what the board runs, and waits for its raw prompt.
 
         Raises:
-            BadUse: no raw prompt comes within `patience` seconds, or the line is closed.
+            BadUse: no raw prompt appears within `patience` seconds, or the line is closed.
         """
         until = time.monotonic() + patience
         while True:
@@ -101,7 +101,7 @@ class Prompt:
         return before
 
     def _until(self, text: bytes, until: float, most: int = 4096) -> bytes | None:
-        """Returns what comes before `text`, or None if `text` does not come in time. Reads at most
+        """Returns the bytes before `text`, or None if `text` does not arrive in time. Reads at most
         `most` bytes at a time.
         """
         while text not in self._came:

@@ -1,5 +1,5 @@
 """Takes the source of a process function, and of what the function uses, out of its module. The
-rest of the module stays here, because a board has little room.
+rest of the module is not sent, because a board has little memory.
 
     taken(function) ──the names in its syntax──► the statements of its module that bind these names
         ──the names in these statements──► … ──imports of modules beside its file──► these modules,

@@ -107,7 +107,7 @@ def check_function(
         search: False if only the tokens are run.
         name: the name of the function in the report.
         command: the command that replays a schedule, without the token.
-        progress: called with a line that says how far the search has come.
+        progress: called with a line that says how far the search is.
         world: the world, if the caller has entered it already.
     Raises:
         BadUse: a token cannot be read, or a check is under way already.

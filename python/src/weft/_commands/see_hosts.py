@@ -76,7 +76,7 @@ class _Asked:
         self._over = False
 
     def ask(self, interval: float, most: int) -> futures.Future[dict[str, Any]]:
-        """Returns the answer that is to come: that of an earlier question if no look has received
+        """Returns the answer that is awaited: that of an earlier question if no look has received
         that answer yet, otherwise that of a new question.
         """
         with self._lock:
@@ -171,7 +171,7 @@ class FarLooking:
         limit = None if self._patience is None else interval + self._patience
         answers = [(asked.ask(interval, most), asked.prompt) for asked in self._asked.values()]
         futures.wait([one for one, prompt in answers if prompt or limit is None], limit)
-        if (left := until - time.monotonic()) > 0:  # the wait ended before the interval was over
+        if (left := until - time.monotonic()) > 0:  # the wait ended before the interval had passed
             time.sleep(left)
         told: dict[str, dict[str, Any]] = {}
         hosts = []

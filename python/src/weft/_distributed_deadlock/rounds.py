@@ -616,7 +616,7 @@ def _read_bell(ring: socket.socket) -> bool:
 
 def _hear_other_programs() -> tuple[int, bytes, bool] | None:
     """Answers the questions of other programs, and carries out the deadlocks that they have
-    announced. Returns the result of this program's own round, if that round is over."""
+    announced. Returns the result of this program's own round, if that round has ended."""
     questions, found, verdicts = _native._rounds_news()
     for asker, number in questions:
         _answer_program(asker, number)

@@ -357,7 +357,7 @@ def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
     try:
         by.send(packed)
     except OSError as error:
-        # Any other error means that the parent is gone.
+        # Any other error means that the parent has ended.
         return error.errno not in (errno.EMSGSIZE, errno.ENOBUFS)
     return True
 

@@ -301,12 +301,12 @@ class Host:
 
     def begin(self, later: bool = False) -> None:
         """Starts the OS process. With `later` the caller calls join() afterwards, since a fork must
-        come before any link is made.
+        precede the making of any link.
 
         Raises:
             BadUse: the initializer cannot be sent; the main module, or a module with a function to
                 be called, is being imported by another OS process; start="fork", but other threads
-                live.
+                run.
             OSError: the system cannot start a process. Whatever a signal handler raises. After
             that, as after any error, nothing remains of the OS process.
         """

@@ -264,8 +264,8 @@ class Hosts(Elsewhere):
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Releases all hosts, and waits until they have ended: a host ends when its calls are over.
-        A second call does nothing.
+        """Releases all hosts, and waits until they have ended: a host ends when its calls have
+        ended. A second call does nothing.
 
         If a call is starting a host at that moment, that call ends the host and is refused.
         """

@@ -111,7 +111,7 @@ def _same(copy: Any, now: memoryview) -> bool:
 
 
 class Table:
-    """The large arguments of the calls of an Executor that are not over."""
+    """The large arguments of the calls of an Executor that have not ended."""
 
     def __init__(self) -> None:
         self._all: weakref.WeakValueDictionary[tuple[int, int], Large] = (

@@ -53,7 +53,7 @@ __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
 
 
 class _Lot:
-    """Calls that were submitted together. Until all of them are over, the lot counts as something
+    """Calls that were submitted together. Until all of them have ended, the lot counts as something
     outside that can act (rule 10.3).
     """
 
@@ -86,8 +86,8 @@ class Call:
         # Calls have the same object in this field if no user code has run between their submits.
         self.together = together
         self.future, self.function, self.args, self.keywords = future, function, args, keywords
-        # The lot of the calls that were submitted together with this call; None once this call is
-        # over.
+        # The lot of the calls that were submitted together with this call; None once this call has
+        # ended.
         self.lot: _Lot | None = None
         self.large: list[Any] = []  # the large arguments of the call (large_arguments.py)
 
@@ -307,7 +307,7 @@ class State(abc.ABC):
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.hosts: set[Any] = set()  # the hosts to kill if the pool breaks
         self.ended = False  # whether the pool takes no more calls
-        self.lots: set[_Lot] = set()  # the lots with calls that are not over
+        self.lots: set[_Lot] = set()  # the lots with calls that have not ended
         self._whys: deque[str] = deque()  # why the pool is broken; the first reason counts
         # contains an item for each holder of calls that is not a feeder
         self._others: deque[None] = deque()
@@ -427,8 +427,8 @@ class State(abc.ABC):
     # --- for feeders ------------------------------------------------------------------------------
 
     def take(self, by: Feeder, most: Callable[[Call], int], same: bool = False) -> list[Call]:
-        """Waits for calls, and returns some of them to be run. An empty list means that no more
-        calls will come.
+        """Waits for calls, and returns some of them to be run. An empty list means that there will
+        be no more calls.
 
         Args:
             most: returns how many calls may be taken together with the first one. Fewer are

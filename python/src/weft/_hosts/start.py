@@ -35,7 +35,7 @@ from weft.errors import BadUse
 
 __all__ = ["Child", "Handed", "begin", "freeze_support", "refuse_fork"]
 
-_ALONE = "--multiprocessing-fork"  # the argument that tells a frozen program that it is a child
+_ALONE = "--multiprocessing-fork"  # the argument by which a frozen program knows that it is a child
 
 
 class Handed(NamedTuple):

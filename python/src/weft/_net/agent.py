@@ -14,8 +14,8 @@ Invariants
 - Fields are used on the loop's thread only; but any thread may call `_hosts`.
 - A caller's message is JSON. No part of it is run, and no module is imported here. The OS processes
   import the modules of the allowed functions: one of them does so when the agent begins.
-- Each call has a thread that waits for it. Its future in `_calls` is set when the call is over, and
-  kept for KEPT further calls.
+- Each call has a thread that waits for it. Its future in `_calls` is set when the call has ended,
+  and kept for KEPT further calls.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ ASKS = 0.5  # seconds within which an OS process must report where a call is
 # GREETING (_net/link.py).
 FATE = 8.0
 LEAVES = 3.0  # seconds within which the calls must end when their agent ends
-# Seconds within which an OS process must have come for a call. The caller waits longer: BEGINS
+# Seconds within which an OS process must have connected for a call. The caller waits longer: BEGINS
 # (_net/link.py).
 START = 60.0
-# How many OS processes may die before one comes for a call. Until then no part of the call has run.
+# How many OS processes may die before one connects for a call. Until then no part of the call has
+# run.
 TRIES = 3
 
 
@@ -354,7 +355,7 @@ class Agent:
         self, hosts: Hosts, what: tuple[str, bool, bool]
     ) -> tuple[str, socket.socket, int]:
         """Returns the number of a new call, and the socket and the pid of the OS process that has
-        come for it.
+        connected for it.
 
         Raises:
             Refused: no OS process comes.

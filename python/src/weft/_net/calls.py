@@ -402,7 +402,7 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
 
     Args:
         path: a socket of the agent, which passes bytes on between this OS process and the caller.
-        token: tells the agent for which call this OS process has come.
+        token: identifies, for the agent, the call for which this OS process has connected.
         run: the function, as "module:function".
         trusted: whether both peers trust each other.
         many: whether the session is for a series of calls (17.14).
@@ -476,7 +476,7 @@ def _read_orders(orders: Any) -> tuple[Any, BaseException | None]:
     """Returns the caller's next orders, or the reason why they are refused.
 
     Raises:
-        ChannelEnd: no more orders come.
+        ChannelEnd: there are no more orders.
         Cancelled: the process that reads has been asked to end.
     """
     try:

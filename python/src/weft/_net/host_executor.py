@@ -6,8 +6,8 @@
         └─the session ends──► all calls that are not over: BrokenProcessPool
 
 A _Line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
-its lines until no more calls come. An agent refuses functions that it does not allow, as it does
-for single calls.
+its lines until there are no more calls. An agent refuses functions that it does not allow, as it
+does for single calls.
 
 Invariants: those of _hosts/pool.py. A line belongs to its feeder; other threads may only kill() the
 line, or the Stop for which the feeder waits until there is a line. A line over which the first
@@ -69,7 +69,7 @@ class _Future(Future[Any]):
         try:
             return super().result(timeout)
         except cf.TimeoutError:
-            if self.done():  # this TimeoutError comes from the call itself
+            if self.done():  # the call itself has raised this TimeoutError
                 raise
             raise self._late(timeout) from None
 
@@ -199,7 +199,7 @@ class _Line:
             self.session._give_up("its executor is broken")
 
     def close(self) -> None:
-        """Closes the line, because no more calls come."""
+        """Closes the line, because there are no more calls."""
         for end in (self.told, self.answer):
             with contextlib.suppress(BadUse):  # the end is already retired
                 end.retire()

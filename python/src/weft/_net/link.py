@@ -246,7 +246,7 @@ def _watch_over(writer: asyncio.StreamWriter) -> None:
 
 async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
     """Carries bytes from a link to the other side until the link has closed, and then reports to
-    the other side that no more bytes will come. The bytes are carried in the loop's callback:
+    the other side that no more bytes will follow. The bytes are carried in the loop's callback:
     waking a task as well would take a tenth of a round trip.
     """
     loop = asyncio.get_running_loop()
@@ -322,7 +322,7 @@ class _Out:
             self.pump()
 
     def give_up(self) -> None:
-        """Reports to the other side that no more bytes will come."""
+        """Reports to the other side that no more bytes will follow."""
         if self.all_sent.done():
             return
         self.all_sent.set_result(None)

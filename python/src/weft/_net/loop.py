@@ -10,8 +10,8 @@ Invariants
   parent's.
 - An object through which another machine may wake a run counts as something outside (rule 10.3;
   WIRE-NETWORKS.md 17.16): the code that makes the object calls outside(True), and outside(False)
-  once the object is over. A user alone does not count. Nor do these threads: they hold no end, and
-  the objects for which they wake a run are counted.
+  once the object has ended. A user alone does not count. Nor do these threads: they hold no end,
+  and the objects for which they wake a run are counted.
 """
 
 from __future__ import annotations

@@ -231,12 +231,14 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _begin_offer(self, offer: Offer) -> None:
-        """Records that a program can now come for the offer, which can wake a run here (17.16)."""
+        """Records that a program can now connect for the offer, which can wake a run here
+        (17.16)."""
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
     def _end_offer(self, offer: Offer) -> None:
-        """Records that no program will come for the offer any more. A second call does nothing."""
+        """Records that no program will connect for the offer any more. A second call does
+        nothing."""
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
             _net_loop.outside(False)
@@ -259,7 +261,7 @@ class Meeting:
                 deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
                 ack_policy=AckPolicy.NONE,
                 filter_subject=f"$KV.{BUCKET}.{offer.name}",
-                # If this program is gone, the server drops the consumer after this many seconds.
+                # If this program has ended, the server drops the consumer after this many seconds.
                 inactive_threshold=LIVES,
             )
             js = self._nats.jetstream(timeout=SERVER / 2)
@@ -309,7 +311,7 @@ class Meeting:
 
     async def _wrote(self, offer: Offer, message: Any) -> None:
         """Handles a message which says that some program has written the entry."""
-        # A message that does not come from the bucket is ignored.
+        # A message that is not from the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
             fields = _foreign_json.parsed(message.data, _net_entries.MAX_BYTES)
             if (

@@ -158,7 +158,7 @@ class Relay:
         elif (way := self._ways.get(last)) is not None:
             way.receive(message.data)
 
-    # --- connections that come ------------------------------------------------------------------
+    # --- incoming connections -------------------------------------------------------------------
 
     async def _asked(self, message: Any) -> None:
         answer: dict[str, str] = {}
@@ -214,7 +214,7 @@ class Relay:
         """Returns a connection with the program at F.H.
 
         Raises:
-            OSError: the program is gone, or does not answer; or TLS fails (an SSLError).
+            OSError: the program has ended, or does not answer; or TLS fails (an SSLError).
         """
         if not _PLACE.fullmatch(place):
             raise ConnectionError("its entry does not say where it can be reached")

@@ -94,7 +94,7 @@ class Stuck(NamedTuple):
         """Returns the line of a report for this process."""
         where = "" if self.pid is None else f" in OS process {self.pid}"
         held = ""
-        if self.places:  # a process without places waits for a time that never comes
+        if self.places:  # a process without places waits for a time that is never reached
             held = f"; held by {' and '.join(self.waits_for) or 'nobody'}"
         return line(self.path, self.operation, self.places, self.at) + where + held
 
