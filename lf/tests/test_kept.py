@@ -130,7 +130,7 @@ def test_another_version_has_another_key(
             patch.setattr(parser, "VERSIONS", (sys.version, "9.9"))
             assert result(kind) == made
         assert len(list((root / kind).iterdir())) == 2
-    with pytest.raises(TypeError):  # Another file has other places.
+    with pytest.raises(TypeError):  # Another file has another key.
         monkeypatch.setattr(parser, "parse", None)
         parser.parse_kept(TEXT, "b.lf")
 

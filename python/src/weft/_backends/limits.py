@@ -168,8 +168,9 @@ def timeout(seconds: float | None, *, again: bool = False) -> Timeout:
         again: whether each operation of the block is withdrawn from then on, as in trio, also if
             the block catches Cancelled. Otherwise one operation is. Not in an asyncio task.
     Raises:
-        TimeoutError: at the block's end, if this timeout ended it. BadUse: nan; the timeout is
-            entered twice, or left out of order or in another process.
+        TimeoutError: at the block's end, if this timeout ended it.
+        BadUse: `seconds` is nan; or the timeout is entered twice, or left out of order or in
+            another process.
     """
     return Timeout("timeout", seconds, True, False, again)
 

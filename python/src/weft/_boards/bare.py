@@ -42,7 +42,7 @@ class Placing(_placing.Placing):
     Args:
         where: the board's name for messages.
         started: starts the board with the firmware at a path. Returns its session, with a function
-            that ends it; and a function that returns what is known when the session has broken.
+            that ends it; and a function that returns what is known about a broken session.
         flash: whether the firmware is for the board's flash.
     """
 

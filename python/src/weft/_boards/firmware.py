@@ -251,7 +251,7 @@ def _table(names: list[str]) -> str:
 
 
 def _runtime(tools: _Tools) -> list[Path]:
-    """Returns the objects of Weft's own sources."""
+    """Returns the object files of Weft's own sources, after compiling those that are missing."""
     folder = _kept(f"runtime-{tools.key}")
     sources = [file for pattern in _SOURCES for file in sorted(tools.root.glob(pattern))]
     objects = [folder / f"{file.parent.name}-{file.stem}.o" for file in sources]

@@ -307,8 +307,10 @@ class Host:
             BadUse: the initializer cannot be sent; the main module, or a module with a function to
                 be called, is being imported by another OS process; start="fork", but other threads
                 run.
-            OSError: the system cannot start a process. Whatever a signal handler raises. After
-            that, as after any error, nothing remains of the OS process.
+            OSError: the system cannot start a process.
+            BaseException: a signal handler has raised it.
+
+        After any of these errors nothing remains of the OS process.
         """
         try:
             with told_what_to_do():

@@ -175,7 +175,7 @@ class Feeder(abc.ABC):
         # The channel of results, if this channel shows whether a host waits, otherwise None.
         self.results: Any = None
         self.over = False
-        # The right to begin. The feeder's thread takes this right, or the code that gives up
+        # The right to begin. Either the feeder's thread takes this right, or the code that gives up
         # starting the feeder.
         self._begins = _Once()
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()

@@ -223,8 +223,8 @@ async def read_pieces(reader: asyncio.StreamReader, most: int, each: float) -> b
     for a piece, in seconds.
 
     Raises:
-        ValueError: more than `most` bytes arrive, or no pieces. EOFError, OSError,
-        asyncio.TimeoutError: the peer has disconnected, or sends nothing.
+        ValueError: more than `most` bytes arrive, or no pieces.
+        EOFError, OSError, asyncio.TimeoutError: the peer has disconnected, or sends nothing.
     """
     data = bytearray()
     while True:
