@@ -56,7 +56,7 @@ def program() -> str:
     )
     made = "".join(f"  r{i} = new R{i}()\n" for i in range(REACTORS))
     joined = "".join(f"  r{i}.out -> r{i + 1}.in\n" for i in range(REACTORS - 1))
-    joined += f"  r{REACTORS - 1}.out -> r0.in after 1 msec\n"  # otherwise a warning
+    joined += f"  r{REACTORS - 1}.out -> r0.in after 1 msec\n"  # otherwise there is a warning
     return f"target C {{ timeout: 1 sec }}\n{reactors}main reactor {{\n{made}{joined}}}\n"
 
 

@@ -73,7 +73,7 @@ class Result:
 
     @property
     def stopped(self) -> bool:
-        """Whether the test was still running at the limit, as it may, or cannot run here."""
+        """Whether the test was still running at the limit, which is allowed, or cannot run here."""
         return self.fate.kind in (reach.RAN_ON, reach.DEVICE)
 
 

@@ -33,8 +33,9 @@ def fork(noted: Callable[[int], object]) -> int:
     a signal can raise. So if this function raises after the call of `noted`, there is a child.
 
     Raises:
-        OSError: the system cannot start a process. In the parent, whatever a handler raises. In the
-            child such an exception ends the child, with the status 1.
+        OSError: the system cannot start a process.
+        BaseException: in the parent, a handler has raised it. In the child such an exception ends
+            the child, with the status 1.
     """
     original = os.getpid()
     try:

@@ -58,7 +58,7 @@ except ImportError as error:
 
 __all__ = ["Meeting"]
 
-# Seconds. An entry that is not written again is kept for LIVES; its home writes it every RENEW.
+# In seconds: an entry is kept for LIVES after it was written; its home writes it every RENEW.
 LIVES, RENEW = 15.0, 5.0
 WRONG_LAST = 10071, 10164  # the server's codes for "another revision is the last"
 SERVER = 10.0  # seconds for the server to answer
