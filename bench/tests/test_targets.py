@@ -114,7 +114,13 @@ AGREED = {
     ],
     "cpp-cores": [
         ("rings, two cores", "rings, one core", "ns", "min", 0.6),
+        ("rings, two cores", "rings, two runs", "ns", "p50", 1.15),
         ("compute, executor", "compute, two threads", "ns", "min", 1.03),
+    ],
+    "cpp-farm": [
+        ("1 µs, 64 slots", "1 µs, alone", "ns", "p50", 1.25),
+        ("1 µs", "1 µs, go", "ns", "p50", 0.7),
+        ("1 µs", "1 µs, tokio", "ns", "p50", 0.8),
     ],
     "cpp-echo": [
         ("weft", "epoll", "ns", "p50", 1.2),

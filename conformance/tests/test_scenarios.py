@@ -71,6 +71,7 @@ NO_SCENARIO = {
     "14.17": "traces; python/tests/test_flight_boards.py has it",
     "14.18": "hosts of a network; net/tests/test_observed.py has it",
     "14.19": "the recorder of MicroPython; micropython/tests/test_flight.py has it",
+    "14.20": "boards in looks; python/tests/test_look_boards.py has it",
     **{f"15.{n}": "executors of C++; cpp/tests/hosted_cores.cpp has them" for n in range(5, 10)},
     "15.10": "main modules without a guard; python/tests/test_processes_unguarded.py has it",
     "15.12": "main modules; python/tests/test_processes_main_globals.py has it",

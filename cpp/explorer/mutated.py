@@ -33,11 +33,9 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "runtime/asymmetric.hpp",
-        "        fences_.store(renewed, std::memory_order_relaxed);\n"
-        "        prim::heavy_fence();\n",
-        "        if (WEFT_MUTANT == 20) prim::heavy_fence();\n"
-        "        fences_.store(renewed, std::memory_order_relaxed);\n"
-        "        if (WEFT_MUTANT != 19 && WEFT_MUTANT != 20) prim::heavy_fence();\n",
+        "    if (announce_renewing()) prim::heavy_fence();\n",
+        "    if (WEFT_MUTANT == 20) prim::heavy_fence();\n"
+        "    if (announce_renewing() && WEFT_MUTANT != 19 && WEFT_MUTANT != 20) prim::heavy_fence();\n",
     ),
     (
         "core/notifier.hpp",

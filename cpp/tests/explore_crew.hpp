@@ -112,6 +112,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   bool timers_armed() noexcept { return alarm.load() != prim::forever; }
   std::int64_t earliest() noexcept { return alarm.load(); }
   std::int64_t clock() const noexcept { return 0; }
+  void heed() noexcept {}
   void asleep(Worker&) noexcept {}
   void awake(Worker&) noexcept {}
 

@@ -16,6 +16,7 @@ struct ThreadState {
   runtime::ThreadProcess* process = nullptr;
   runtime::Context* context = nullptr;
   runtime::Crew<runtime::Cores>::Worker* worker = nullptr;
+  const runtime::Cores* crew = nullptr;
   core::RunQueue* queue = nullptr;
   runtime::CancelLine line;
   struct {
@@ -27,6 +28,7 @@ struct ThreadState {
     process = runtime::ThreadProcess::become(process);
     std::swap(context, runtime::this_context);
     std::swap(worker, runtime::Cores::this_worker);
+    std::swap(crew, runtime::Cores::this_crew);
     std::swap(queue, core::current_run_queue);
     std::swap(line, runtime::cancel_line);
     auto* const e = reinterpret_cast<decltype(exceptions)*>(abi::__cxa_get_globals());

@@ -512,6 +512,31 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("rules 15.5, 15.7: six workers on two CPUs: farms, rings and long steps at once") {
+  const Cpus two = two_cpus();
+  if (two.empty()) return;
+  weft::Cores six(6, {two[0], two[1], two[0], two[1], two[0], two[1]});
+  std::atomic<bool> stop{false};
+  weft::Channel<int> jobs, results, turn, back;
+  std::vector<Process> workers;
+  for (int i = 0; i < 5; ++i) workers.push_back(relay(jobs.reader(), results.writer()));
+  auto group = [](std::vector<Process> all) -> Process { co_await weft::par(std::move(all)); };
+  auto lead = [](weft::Writer<int> w, weft::Reader<int> r, std::atomic<bool>& flag) -> Process {
+    for (int i = 0; i < 2000; ++i) {
+      co_await w.write(i);
+      CHECK(co_await r.read() == i);
+    }
+    flag = true;
+  };
+  auto [got, a, b, c, d, e, f] =
+      weft::run(weft::on(six), gather(results.reader()), produce(jobs.writer(), 0, 3000),
+                group(std::move(workers)), lead(turn.writer(), back.reader(), stop),
+                relay(turn.reader(), back.writer()), until(stop), until(stop));
+  std::sort(got->begin(), got->end());
+  CHECK(*got == first(3000));
+  CHECK(stop);
+}
+
 TEST_CASE("rule 15.5: each thread of a multi-core executor is held on its CPU") {
   const Cpus two = two_cpus();
   if (two.empty()) return;

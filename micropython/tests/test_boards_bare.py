@@ -64,7 +64,7 @@ def shared(machines: list[emulators.Machine]) -> Iterator[boards.BareBoard]:
 @pytest.fixture
 def board(shared: boards.BareBoard) -> Iterator[boards.BareBoard]:
     yield shared
-    assert not shared._running_calls
+    assert not shared._running
     assert {kind: len(slots) for kind, slots in shared.slots.items()} in (
         {},
         {"news": 16, "r": 32, "w": 32},

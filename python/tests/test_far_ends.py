@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from weft._watching import far_ends as _far_ends
+from weft._watching import look as _look
+from weft._watching import supervision as _supervision
+from weft._watching import visit as _visit
 
 
 def _process(holds: list[Any]) -> dict[str, Any]:
@@ -27,6 +30,49 @@ def test_which_channels_lead_from_one_os_process_to_another() -> None:
     # A channel that has both sides in one OS process, and one side in another as well.
     both = _answer(_process([["a2", False], ["a2", True]]))
     assert _far_ends.in_many({1: one, 2: both}) == {"a"}
+
+
+def _whole(path: str, holds: list[Any], rate: float, **more: Any) -> dict[str, Any]:
+    """An answer with one process, at whose ends this OS process has counted `rate` values."""
+    one = {"id": 1, "parent": 0, "path": path, "kind": "thread", "now": "runs", "for": 0.0}
+    one |= {"before": True, "does": "running at a.py:1", "share": {"runs": 1.0}, "cpu": None}
+    one |= {"rate": rate, "holds": holds, "waits": []}
+    channel = {"rate": rate, "depth": 0, "capacity": 0, "dropped": 0, "reading": 0, "writing": 0}
+    channels = {key: {"name": key[0], **channel} for key, _ in holds}
+    answer = {"processes": [one], "channels": channels, "seconds": 1.0, "left_out": 0}
+    return _look.who() | answer | {"calls": {}, "away": {}} | more
+
+
+def test_operations_at_a_channel_that_another_os_process_has_made() -> None:
+    """Rule 14.10: the values are counted where the channel was made."""
+    one, two = _whole("main/a", [["a1", True]], 5.0), _whole("main/b", [["a2", False]], 0.0)
+    rows = _visit.together(1, {1: one, 2: two}, [], {}).rows
+    assert [row.rate for row in rows] == [5.0, 5.0]
+    three = _whole("main/c", [["a2", False]], 0.0)
+    rows = _visit.together(1, {1: one, 2: two, 3: three}, [], {}).rows
+    assert [row.rate for row in rows] == [5.0, None, None]  # two processes share the reader's side
+
+
+def test_the_life_of_a_supervised_process() -> None:
+    """Rule 14.10."""
+    for life, event, where in (
+        (1, "began", "running at a.py:1"),
+        (3, "began", "running at a.py:1 (life 3)"),
+        (3, "died", "its supervisor starts it again (life 4)"),
+        (1, "recycled", "its supervisor starts it again (life 2)"),
+    ):
+        answer = _whole("main/a", [], 0.0, lives={"main/a": (life, event)})
+        (row,) = _visit.together(1, {1: answer}, [], {}).rows
+        assert row.where == where
+
+
+def test_the_lives_that_are_told() -> None:
+    """Rule 14.10: those of the processes that are supervised now."""
+    for event in ("began", "died", "began"):
+        _supervision.tell(_supervision.Supervised(event, "main/x", "s", 2))
+    assert _supervision.lives()["main/x"] == (2, "began")
+    _supervision.tell(_supervision.Supervised("ended", "main/x", "s", 2))
+    assert "main/x" not in _supervision.lives()
 
 
 PROGRAM = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,40 @@ def test_it_has_the_outcomes_of_a_trace(b: Any, tmp_path: Path) -> None:
     for e in ("start", "commit", "ended", "end"):
         assert sorted(told(lines(tmp_path / "f"), e), key=str) == sorted(told(traced, e), key=str)
     assert _flight_read.Recorded([tmp_path / "f"]).fault == ""
+
+
+def test_it_is_the_same_alone_and_beside_an_observer(b: Any, tmp_path: Path) -> None:
+    """Rule 14.14. What the recorder alone observes goes another way through the code."""
+
+    def recorded(name: str, beside: bool) -> list[tuple[Any, ...]]:
+        c, d = b.weft.Channel("c"), b.weft.Channel("d", capacity=2)
+        with (
+            flight(tmp_path / name),
+            tracing(tmp_path / "t") if beside else contextlib.nullcontext(),
+        ):
+            b.run(
+                b.process(send)(c.writer(), *range(20)),
+                b.process(receive)(c.reader()),
+                b.process(send)(d.writer(), *range(20)),
+                b.process(receive)(d.reader()),
+            )
+        keys = ("p", "e", "op", "c", "why", "how")
+        # The order in which processes run may differ; that of each process's events may not.
+        return sorted(
+            (
+                (x["p"], i, *(x.get(k) for k in keys))
+                for i, x in enumerate_each(lines(tmp_path / name))
+            ),
+            key=str,
+        )
+
+    def enumerate_each(events: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+        counts: dict[str, int] = {}
+        for x in events:
+            counts[x["p"]] = counts.get(x["p"], 0) + 1
+            yield counts[x["p"]], x
+
+    assert recorded("alone", False) == recorded("beside", True)
 
 
 def test_a_select_says_which_guard_it_took(tmp_path: Path) -> None:

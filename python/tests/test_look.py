@@ -152,6 +152,63 @@ def test_os_processes_are_in_one_table(home: Path, tmp_path: Path) -> None:
     assert len(family) == len(network.os_processes) == 3
     assert len({rows[f"main/{name}"].pid for name in ("numbers", "slow", "shows")}) == 3
     assert network.verdict.names == ("main/slow",), (network.verdict, network.nodes)
+    # The values of both channels are counted in this program, where the channels were made.
+    assert rows["main/numbers"].rate == next(p.rate for p in network.pipes if p.name == "a")
+    assert rows["main/slow"].rate
+
+
+def test_what_a_supervisor_has_started_and_a_pool(home: Path, tmp_path: Path) -> None:
+    """Rule 14.10: the processes of both are in the table; a life after the first has its number."""
+    text = """
+        import os
+        import signal
+        import sys
+        from pathlib import Path
+        from weft.processes import Channel, Executor, Parallel, Supervisor, process
+
+        @process
+        def worker(jobs, crashed):
+            if not crashed.exists():
+                crashed.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            jobs.read()
+
+        def waits(fifo):
+            return open(fifo).read()
+
+        @process
+        def pooled(keep, fifo):
+            with Executor(1) as pool:
+                print("ready", flush=True)
+                list(pool.map(waits, [fifo]))
+
+        if __name__ == "__main__":
+            here = Path(sys.argv[0]).parent
+            os.mkfifo(here / "fifo")
+            c = Channel("jobs")
+            Parallel(
+                worker.on(Supervisor(restarts=3, backoff=0))(c.reader(), here / "crashed"),
+                pooled.on("threads")(c.writer(), here / "fifo"),
+            )
+    """
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def rows_of(network: Any) -> dict[str, Any]:
+        return {row.path: row for row in network.rows}
+
+    def both(network: Any) -> bool:
+        rows = rows_of(network)
+        worker, pool = rows.get("main/worker"), rows.get("main/executor")
+        return bool(worker and pool and worker.waits and pool.now == "runs")
+
+    with child(str(path)) as p:
+        assert p.stdout is not None and p.stderr is not None
+        assert p.stdout.readline() == "ready\n", p.stderr.read()
+        rows = rows_of(looks_until(both, p.pid))
+    assert rows["main/worker"].where.endswith("(life 2)")
+    assert "running at program.py:" in rows["main/executor"].where
+    assert len({row.pid for row in rows.values()}) == 3
 
 
 def test_threads_have_the_names_of_their_processes(home: Path, tmp_path: Path) -> None:

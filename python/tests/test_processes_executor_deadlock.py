@@ -300,7 +300,7 @@ def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
                 ).named("other"),
             )
         assert [p.path for p in caught.value.processes] == [
-            "main/_compute",
+            "main/executor",
             "main/other",
             "main/pass_on_here",
         ]
@@ -578,7 +578,7 @@ def test_an_executor_in_a_host_whose_call_waits_for_a_process_here() -> None:
             targets_stuck.pass_on_here(b.reader(), a.writer()),
         )
     assert [p.path for p in caught.value.processes] == [
-        "main/_compute",
+        "main/executor",
         "main/pass_on_here",
         "main/with_a_call_that_reads",
     ]

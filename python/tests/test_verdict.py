@@ -102,6 +102,22 @@ def test_workers_of_one_name_count_as_one() -> None:
     assert verdict([*workers, *ends]).names == ("main/worker[2]",)
 
 
+def test_one_of_many_that_does_something_else() -> None:
+    """Rule 14.12: the others still count as one."""
+    workers = [
+        Node(f"main/worker[{i}]", 0.93, reads=0.07, inputs={f"a{i}"}, outputs={"b"})
+        for i in range(30)
+    ]
+    workers[7].busy, workers[7].reads = 0.2, 0.8
+    source = Node("main/src", 0.01, writes=0.99, outputs={f"a{i}" for i in range(30)})
+    found = verdict([*workers, source])
+    assert found.names == ("main/worker[0..29]",)
+    assert found.text.startswith("`main/worker[0..29]` are the bottleneck: busy 93 %")
+    for i in range(4, 30):  # those that are much lighter are three, too few to count as one
+        workers[i].busy = 0.5 if i < 27 else 0.05
+    assert verdict([*workers, source]).names == ("main/worker[0..3]",)
+
+
 def test_a_process_that_only_sleeps_is_no_bottleneck() -> None:
     """Rule 14.12: a process that only sleeps, and for which no process waits, is not a
     bottleneck."""

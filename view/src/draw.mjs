@@ -298,6 +298,7 @@ export class Picture {
           .attr('x', (p) => 12 + p.from * 168)
           .attr('width', (p) => Math.max((p.to - p.from) * 168 - 0.5, 0));
         g.select('.tag').style('display', b.slow && !b.stuck ? 'inline' : 'none');
+        g.select('.tag text').text(b.tag);
       });
   }
 
@@ -333,9 +334,9 @@ export class Picture {
     const count = box.append('g').attr('class', 'count');
     count.append('rect').attr('y', 9).attr('height', 17).attr('rx', 8.5);
     count.append('text').attr('y', 21.5);
-    const tag = box.append('g').attr('class', 'tag').attr('transform', 'translate(12,-9)');
+    const tag = box.append('g').attr('class', 'tag').attr('transform', 'translate(106,-9)');
     tag.append('rect').attr('width', 74).attr('height', 17).attr('rx', 8.5);
-    tag.append('text').attr('x', 37).attr('y', 12.5).text('bottleneck');
+    tag.append('text').attr('x', 37).attr('y', 12.5);
     /** @param {Box} b */
     const chosen = (b) =>
       this.choose(b.bundle ? { kind: 'bundle', id: b.bundle.id } : { kind: 'box', id: b.id });

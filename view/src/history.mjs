@@ -49,7 +49,11 @@ export class History {
         const { runs = 0, time = 0, io = 0 } = moment.shares.get(id) ?? {};
         weight.set(id, (weight.get(id) ?? 0) + runs + time + io);
       }
-    return [...ids].sort((a, b) => (weight.get(b) ?? 0) - (weight.get(a) ?? 0) || (a < b ? -1 : 1));
+    const names = new Intl.Collator('en', { numeric: true }); // worker[2] comes before worker[10]
+    // Names within a twentieth are equally heavy, so that they do not change places all the time.
+    /** @param {string} id */
+    const rough = (id) => Math.round((20 * (weight.get(id) ?? 0)) / this.moments.length || 0);
+    return [...ids].sort((a, b) => rough(b) - rough(a) || names.compare(a, b));
   }
 }
 

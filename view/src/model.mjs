@@ -272,7 +272,8 @@ export function drawing(look, chosen, before = new Set()) {
     if (outermost?.host) {
       up = outermost.id;
       const text = outermost.count === 1 ? '1 process' : `${thousands(outermost.count)} processes`;
-      frames.set(up, { id: up, up: '', label: `host ${outermost.label}`, text, opens: up });
+      const label = `${rows[0].kind === 'board' ? 'board' : 'host'} ${outermost.label}`;
+      frames.set(up, { id: up, up: '', label, text, opens: up });
       around = around.slice(1);
     }
     if (pids.size === 1 && many(rows[0].host)) {
@@ -369,6 +370,7 @@ export function drawing(look, chosen, before = new Set()) {
   const knot = knots(look);
   for (const one of boxes.values()) {
     one.slow = one.rows.some((row) => slow.has(folded(row.path)));
+    one.tag = !one.slow ? '' : look.verdict.kind === 'outside' ? 'waited for' : 'bottleneck';
     one.stuck = one.rows.some((row) => knot.has(key(row)));
   }
   const { lines, unknown } = join(look, boxes, at, knot);
@@ -415,6 +417,7 @@ function box(id, kind, label, rows, frame) {
     text: sentence(shares),
     rate: rates.length ? rates.reduce((a, b) => a + b, 0) : null,
     slow: false,
+    tag: '',
     stuck: false,
     inside: 0,
     frame,

@@ -149,11 +149,13 @@ export class Panel {
       h('p', { class: `where state-${row.now}` }, row.where || WORDS[row.now]),
       facts([
         ['since', `${row.before ? 'more than ' : ''}${span(row.seconds)}`],
-        ['runs as', row.kind],
-        ['host', row.host || null],
+        ['runs as', row.kind === 'board' ? null : row.kind],
+        [row.kind === 'board' ? 'board' : 'host', row.host || null],
         [
           'OS process',
-          look.os_processes.length > 1 || row.host ? `${os?.number ?? row.pid}` : null,
+          row.kind !== 'board' && (look.os_processes.length > 1 || row.host)
+            ? `${os?.number ?? row.pid}`
+            : null,
         ],
         ['operations', row.rate === null ? null : perSecond(row.rate)],
         ['CPU', row.cpu === null ? null : percent(row.cpu)],

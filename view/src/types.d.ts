@@ -15,7 +15,7 @@ export interface Process {
   rate: number | null;
   holds: [string, boolean][];
   waits: [string, boolean][];
-  host: string; // '' if the look shows a program, and not the hosts of a network
+  host: string; // the host of a network, or the board (kind 'board'), on which it runs; or ''
 }
 export interface Channel {
   id: string;
@@ -88,6 +88,7 @@ export interface Box {
   text: string;
   rate: number | null;
   slow: boolean;
+  tag: string; // what a slow box is called
   stuck: boolean;
   inside: number;
   frame: string;

@@ -146,6 +146,28 @@ const os = (pid, host = '') => ({
   ...{ host, number: pid % 100 },
 });
 
+test('a board is a frame around its processes, with lines to it (rule 14.20)', () => {
+  const seen = look(
+    [
+      row('main/source', { holds: [['c', true]] }),
+      row('ttyACM0:main/smooth', { kind: 'board', host: 'ttyACM0', holds: [['c', false]] }),
+    ],
+    [channel('c')],
+    { verdict: { kind: 'outside', names: ['main/source'], text: '' } },
+  );
+  const drawn = drawing(seen, new Map());
+  assert.deepEqual([...drawn.frames.values()].map((one) => one.label).sort(), [
+    'board ttyACM0',
+    'main',
+  ]);
+  assert.deepEqual(
+    [...drawn.lines.values()].map((one) => [one.from, one.to]),
+    [['main/source', 'ttyACM0:main/smooth']],
+  );
+  assert.equal(drawn.boxes.get('main/source')?.tag, 'waited for'); // and it is no bottleneck
+  assert.equal(drawn.boxes.get('ttyACM0:main/smooth')?.tag, '');
+});
+
 test('hosts are groups, with their OS processes in them; each host is there, also one that has gone (rule 14.18)', () => {
   const of = look(
     [

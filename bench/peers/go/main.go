@@ -8,6 +8,9 @@
 //	peers ready SAMPLES PER       select, with a reader that yields
 //	peers ring N SAMPLES PER
 //	peers echo SAMPLES PER CONNECTIONS
+//	peers farm WORKERS STEPS SLOTS SAMPLES PER
+//	peers pipeline STAGES SAMPLES PER
+//	peers tree DEPTH SAMPLES
 //
 // Output: a line "ns V V …" of samples, and for the ring a line "bytes V".
 package main
@@ -48,9 +51,19 @@ func number(text string) int {
 }
 
 func main() {
-	usage := "usage: peers commstime|commstime-par|buffer SAMPLES PER | contention N SAMPLES PER | select SAMPLES PER | ready SAMPLES PER | ring N SAMPLES PER | echo SAMPLES PER CONNECTIONS"
+	usage := "usage: peers commstime|commstime-par|buffer SAMPLES PER | contention N SAMPLES PER | select SAMPLES PER | ready SAMPLES PER | ring N SAMPLES PER | echo SAMPLES PER CONNECTIONS | farm WORKERS STEPS SLOTS SAMPLES PER | pipeline STAGES SAMPLES PER | tree DEPTH SAMPLES"
 	args := os.Args[1:]
 	switch {
+	case len(args) == 6 && args[0] == "farm":
+		slots := 0
+		if args[3] != "0" {
+			slots = number(args[3])
+		}
+		farm(number(args[1]), number(args[2]), slots, number(args[4]), number(args[5]))
+	case len(args) == 4 && args[0] == "pipeline":
+		pipeline(number(args[1]), number(args[2]), number(args[3]))
+	case len(args) == 3 && args[0] == "tree":
+		tree(number(args[1]), number(args[2]))
 	case len(args) == 3 && (args[0] == "commstime" || args[0] == "commstime-par"):
 		commstime(number(args[1]), number(args[2]), args[0] == "commstime-par")
 	case len(args) == 3 && args[0] == "buffer":

@@ -32,6 +32,7 @@
 #include "processes/loops.hpp"
 #include "processes/task_waiter.hpp"
 #include "processes/ways.hpp"
+#include "watching/flight.hpp"
 #include "watching/observe.hpp"
 #include "wire/values.hpp"
 
@@ -405,12 +406,32 @@ PySendResult op_send(PyObject* self, PyObject* arg, PyObject** r) {
   return send<OpObject>(self, arg, r);
 }
 
+// Records the outcome of a step of a read or a write, if the outcome is one of the two usual: the
+// operation has committed, or the process is parked. Returns false for the others.
+[[gnu::always_inline]] inline bool is_recorded(OpObject* o, bool writes, PySendResult s) noexcept {
+  if (s == PYGEN_RETURN) {
+    flight_commits(writes, end_of(o->what.target));
+    return true;
+  }
+  if (s == PYGEN_ERROR || o->state == OpState::gives_way) return false;
+  flight_parks();
+  return true;
+}
+
 // Replaces op_send while there is an observer.
 PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   OpObject* o = op_of(self);
   if (o->what.type == OpType_::ready || o->state == OpState::done ||
       (o->state == OpState::gives_way && !o->only_yields()))
     return op_send(self, arg, r);
+  const bool writes = o->what.type == OpType_::write;
+  if (flight_is_alone && (writes || o->what.type <= OpType_::next)) [[likely]] {
+    const PySendResult s = op_send(self, arg, r);
+    if (flight_is_alone && is_recorded(o, writes, s)) [[likely]]
+      return s;
+    observe_step(o, s, o->what.target, *r);
+    return s;
+  }
   PyObject* target = o->what.target;
   if (o->what.type == OpType_::extended) target = reinterpret_cast<PyObject*>(ext(target)->end);
   if (o->state == OpState::fresh) observe("begin", o->verb(), target, o->value.o);

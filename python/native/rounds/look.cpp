@@ -1,24 +1,26 @@
 // A look from outside (rules 14.9 to 14.11): samples of what every process does, and of the values
 // that have passed through channels.
 //
-//   _look_new() ──► Look ──_look_base(): a round──► _look(): one sample, as often as wanted
-//   ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_base() …
+//   _look_new() ──► Look ──_look_parts(), _look_base(): a round──► _look(): one sample, as often as
+//   wanted ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_parts() …
 //
 // No process counts or records anything for a look. A sample reads, with the GIL, the state that
 // the runtime keeps in any case. So looks cost nothing while no program looks.
 //
 // Invariants
-//  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,
-//    since the GIL is not released within a piece.
+//  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces, and
+//    a round begins and ends in parts of the processes, since the GIL is not released within a call.
 //  2 Between two samples processes and channels come and go. A process is identified by its number.
 //    A channel is identified by its address, and by its counts, which never fall: if the counts at
 //    an address have become smaller, another channel is there.
-//  3 A Look drops what it keeps of a process once the samples do not find that process any more.
+//  3 A Look drops what it keeps of a process once the samples do not find that process any more, and
+//    what it keeps of a channel at the end of the second round that does not find the channel.
 #include <pthread.h>
 #include <time.h>
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstring>
 #include <unordered_map>
 #include <vector>
@@ -130,10 +132,11 @@ struct Seen {
   std::uint64_t mark = 0;
   Now now = runs;
   bool before = true;  // whether the process has been in this state since it was first seen
-  bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
 };
 struct Flow {
   std::uint64_t sample = 0;
+  std::uint64_t round = 0;                        // the round to which `waits` and `line` belong
+  std::uint64_t told = 0;                         // the last round that told the channel's figures
   unsigned long long transfers = 0, dropped = 0;  // the counts at the time of the last rows
   // In how many samples a process waited to read, and in how many to write.
   std::array<std::uint32_t, 2> waits{};
@@ -147,24 +150,57 @@ struct Look {
   std::uint64_t samples = 0, round = 1;
   std::uint32_t in_round = 0;
   std::uint64_t stride = 1;  // a sample examines one process out of this many, in turn
+  std::uint32_t parts = 1;   // in how many parts the round begins and ends
+  // The processes that the samples of the round have found busy, at time or at io. The bits are
+  // those of the numbers, so two processes can share a bit.
+  static constexpr std::size_t kBits = 1 << 14;
+  std::bitset<kBits> weighty;
+
+  // Returns the figures of a channel, for this round.
+  Flow& flow(const core::SyncObject* place);
 };
 
-// The approximate largest number of processes that a sample examines. The limit keeps a sample
-// short, since other threads wait for the GIL meanwhile.
-constexpr std::size_t kInASample = 30'000;
+// The approximate largest numbers of processes that a sample, and a part of a round, examine. The
+// limits keep each of them short, since other threads wait for the GIL meanwhile.
+constexpr std::size_t kInASample = 10'000, kInAPart = 10'000;
 
 constexpr const char* kLook = "weft look";
 Look* look_in(PyObject* o) { return static_cast<Look*>(PyCapsule_GetPointer(o, kLook)); }
 
-std::vector<ProcessBase*> everybody() {
-  std::vector<ProcessBase*> all;
-  for (PyRun* run : every_run()) run->run.each_process([&](ProcessBase& p) { all.push_back(&p); });
-  return all;  // the processes in the list stay alive as long as the GIL is held
+// Returns the processes whose number leaves this remainder when it is divided by `divisor`, and
+// how many processes there are. The processes stay alive as long as the GIL is held.
+struct Some {
+  std::vector<ProcessBase*> list;
+  std::size_t of = 0;
+};
+Some some(std::uint64_t divisor, std::uint64_t remainder) {
+  Some s;
+  for (PyRun* run : every_run())
+    run->run.each_process([&](ProcessBase& p) {
+      ++s.of;
+      if (divisor == 1 || std::uint32_t(p.id) % divisor == remainder) s.list.push_back(&p);
+    });
+  return s;
 }
+std::vector<ProcessBase*> everybody() { return some(1, 0).list; }
 
 const Engine& engine(const core::SyncObject* place) noexcept {
   return static_cast<const Engine&>(*place);
 }
+
+Flow& Look::flow(const core::SyncObject* place) {
+  Flow& f = flows[place];
+  if (f.round != round) {
+    if (f.round == 0 || f.told + 1 < round) {
+      f.transfers = engine(place).transfers();
+      f.dropped = engine(place).dropped();
+    }
+    f.round = round;
+    f.waits = f.line = {};
+  }
+  return f;
+}
+std::size_t bit_of(const ProcessBase& p) noexcept { return std::uint32_t(p.id) % Look::kBits; }
 
 PyObject* f_new(PyObject*, PyObject*) {
   return PyCapsule_New(new Look, kLook, [](PyObject* o) {
@@ -181,10 +217,9 @@ PyObject* f_look(PyObject*, PyObject* o) {
   ++look->samples;
   ++look->in_round;
   Sides sides;
-  const auto all = everybody();
-  look->stride = all.size() / kInASample + 1;
-  for (ProcessBase* p : all) {
-    if ((std::uint32_t(p->id) + look->samples) % look->stride != 0) continue;
+  const Some sampled = some(look->stride, look->samples % look->stride);
+  look->stride = sampled.of / kInASample + 1;
+  for (ProcessBase* p : sampled.list) {
     const Now now = state_of(*p, sides);
     auto [it, fresh] = look->seen.try_emplace(std::uint32_t(p->id));
     Seen& s = it->second;
@@ -199,20 +234,17 @@ PyObject* f_look(PyObject*, PyObject* o) {
     }
     s.sample = look->samples;
     ++s.found[now];
+    if (now == runs || now == timed || now == io) look->weighty.set(bit_of(*p));
     for (const auto& [place, writing] : sides.at) {
-      Flow& f = look->flows[place];
+      Flow& f = look->flow(place);
       if (f.sample != look->samples) {
-        if (f.sample == 0) {
-          f.transfers = engine(place).transfers();
-          f.dropped = engine(place).dropped();
-        }
         f.sample = look->samples;
         f.line = {};
       }
       if (f.line[writing]++ == 0) ++f.waits[writing];
     }
   }
-  return PyLong_FromSize_t(all.size());
+  return PyLong_FromSize_t(sampled.of);
 }
 
 // Calls f(channel, whether the end is a writer) for each open end that a process was given or has
@@ -242,16 +274,37 @@ std::int64_t cpu_of(const ProcessObject* o) noexcept {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-// _look_base(look): begins a round. The next rows and channels describe what has happened since
-// then.
-PyObject* f_base(PyObject*, PyObject* o) {
+// _look_parts(look): begins a round. Returns in how many parts the round begins and ends.
+PyObject* f_parts(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
-  const OneMoment moment;
+  const std::size_t count = some(2, 2).of;
   ++look->samples;
+  look->in_round = 0;
+  look->weighty.reset();
+  look->stride = count / kInASample + 1;
+  look->parts = static_cast<std::uint32_t>(count / kInAPart + 1);
+  look->seen.reserve(count + count / 4);  // the table would otherwise grow within one part
+  return PyLong_FromUnsignedLong(look->parts);
+}
+// Takes the arguments (look, part, a number). Returns null and raises if they are wrong.
+Look* look_and_part(PyObject* args, unsigned& part, int& more) {
+  PyObject* o;
+  if (!PyArg_ParseTuple(args, "OI|p", &o, &part, &more)) return nullptr;
+  return look_in(o);
+}
+// _look_base(look, part, anew): begins the round for the processes of a part. The next rows and
+// channels describe what has happened since then. If `anew` is false, the values of the channels
+// that the last round has told are counted from the end of that round.
+PyObject* f_base(PyObject*, PyObject* args) {
+  unsigned part = 0;
+  int anew = 1;
+  Look* const look = look_and_part(args, part, anew);
+  if (!look) return nullptr;
+  const OneMoment moment;
   const std::int64_t at = prim::now();
   Sides sides;
-  for (ProcessBase* p : everybody()) {
+  for (ProcessBase* p : some(look->parts, part).list) {
     auto [it, fresh] = look->seen.try_emplace(std::uint32_t(p->id));
     Seen& s = it->second;
     if (fresh) {
@@ -266,18 +319,13 @@ PyObject* f_base(PyObject*, PyObject* o) {
     each_end(*p, [&](const core::SyncObject* place, bool) {
       const Engine& c = engine(place);
       mark += c.transfers() + c.dropped();
-      Flow& f = look->flows[place];
+      Flow& f = look->flow(place);
+      if (!anew) return;
       f.transfers = c.transfers();
       f.dropped = c.dropped();
-      f.sample = look->samples;
     });
     if (fresh) s.mark = mark;
   }
-  for (auto& [place, f] : look->flows) {
-    f.waits = {};
-    f.line = {};
-  }
-  look->in_round = 0;
   Py_RETURN_NONE;
 }
 
@@ -291,6 +339,26 @@ const char* kind_of(const ProcessObject* o) noexcept {
     case Kind::pooled: return "component";
   }
   return "";
+}
+
+// Returns at most `most` processes that had no row in this round. If that leaves out some, the
+// processes that did more than wait for others come first.
+std::vector<ProcessBase*> without_row(Look& look, std::size_t most) {
+  std::vector<ProcessBase*> chosen;
+  const auto all = everybody();
+  const auto choose = [&](auto&& wanted) {
+    for (ProcessBase* p : all) {
+      if (chosen.size() >= most) return;
+      if (!wanted(p)) continue;
+      const auto it = look.seen.find(std::uint32_t(p->id));
+      if (it == look.seen.end() || it->second.rows == look.round) continue;
+      it->second.rows = look.round;
+      chosen.push_back(p);
+    }
+  };
+  if (all.size() > most) choose([&](ProcessBase* p) { return look.weighty.test(bit_of(*p)); });
+  choose([](ProcessBase*) { return true; });
+  return chosen;
 }
 
 // _look_rows(look, most): returns a row for each of at most `most` processes that had no row since
@@ -308,20 +376,9 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   const std::int64_t at = prim::now();
   Owned list(PyList_New(0));
   Sides sides;
-  auto all = everybody();
-  // If only some of the rows are wanted, the processes that did more than wait for others come
-  // first.
-  if (all.size() > static_cast<std::size_t>(most))
-    std::stable_partition(all.begin(), all.end(), [&](ProcessBase* p) {
-      const auto it = look->seen.find(std::uint32_t(p->id));
-      return it != look->seen.end() && it->second.has_weight();
-    });
-  for (ProcessBase* p : all) {
-    if (!list || PyList_GET_SIZE(list.get()) >= most) break;
-    const auto it = look->seen.find(std::uint32_t(p->id));
-    if (it == look->seen.end() || it->second.rows == look->round) continue;
-    Seen& s = it->second;
-    s.rows = look->round;
+  for (ProcessBase* p :
+       without_row(*look, static_cast<std::size_t>(std::max<Py_ssize_t>(most, 0)))) {
+    Seen& s = look->seen.find(std::uint32_t(p->id))->second;
     const ProcessObject* const obj = process_object(p);
     Owned held(PyList_New(0)), waits(held ? PyList_New(0) : nullptr);
     std::uint64_t mark = 0;
@@ -329,15 +386,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
       mark += engine(place).transfers() + engine(place).dropped();
       if (held && waits)
         append(held, Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False));
-      Flow& f = look->flows[place];
-      if (f.sample == 0) {
-        f.transfers = engine(place).transfers();
-        f.dropped = engine(place).dropped();
-      }
-      if (f.sample != look->samples) {
-        f.sample = look->samples;
-        f.line = {};
-      }
+      look->flow(place);
     });
     // A value has passed at the process's ends, so the process might have gone on and come back to
     // the same state.
@@ -369,59 +418,76 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   return list.release();
 }
 
-// _look_channels(look): returns ({channel: (name, values passed since the last time, values
+// Returns the row of a channel, and counts its values anew from now on.
+PyObject* row_of(Look& look, const core::SyncObject* place, Flow& f) {
+  const Engine& c = engine(place);
+  const auto [transfers, dropped, buffered] = figures_of(c);
+  if (transfers < f.transfers) f.transfers = 0;  // another channel has this address now
+  if (dropped < f.dropped) f.dropped = 0;
+  // A sample that examines only some of the processes finds only some of those that wait.
+  const auto now = f.sample == look.samples ? f.line : std::array<std::uint32_t, 2>{};
+  ChannelObject* const channel = channel_of_core(c);
+  PyObject* const row =
+      Py_BuildValue("NKKKIIIIIK", to_str(channel_name(channel)), transfers - f.transfers,
+                    dropped - f.dropped, buffered, c.ring ? c.ring->capacity : 0u, f.waits[0],
+                    f.waits[1], now[0], now[1], reinterpret_cast<std::uintptr_t>(channel));
+  f.transfers = transfers;
+  f.dropped = dropped;
+  return row;
+}
+// Drops the entries of a part of a table that are not needed any more.
+template <class Table, class Dead>
+void tidy(Table& table, std::size_t part, std::size_t parts, Dead&& dead) {
+  std::vector<typename Table::key_type> gone;
+  const std::size_t n = table.bucket_count();
+  for (std::size_t i = part * n / parts; i < (part + 1) * n / parts; ++i)
+    for (auto it = table.begin(i); it != table.end(i); ++it)
+      if (dead(it->second)) gone.push_back(it->first);
+  for (const auto& key : gone) table.erase(key);
+}
+// _look_channels(look, part): returns ({channel: (name, values passed since the last time, values
 // dropped, values in the buffer, capacity, samples in which a process waited to read, to write, how
-// many wait to read now, to write, id() of the channel)}, how many samples there were). Ends the
-// round.
-PyObject* f_channels(PyObject*, PyObject* o) {
-  Look* const look = look_in(o);
+// many wait to read now, to write, id() of the channel)}, how many samples there were) for the
+// channels of the part's processes that no part before has told. The last part ends the round.
+PyObject* f_channels(PyObject*, PyObject* args) {
+  unsigned part = 0;
+  int unused = 0;
+  Look* const look = look_and_part(args, part, unused);
   if (!look) return nullptr;
   const OneMoment moment;
+  Owned by_key(PyDict_New());
+  bool failed = !by_key;
   // Only channels at which a living process waits, or of which a living process holds an end, are
   // certain to exist.
-  std::unordered_map<const core::SyncObject*, bool> there;
+  const auto tell = [&](const core::SyncObject* place) {
+    Flow& f = look->flow(place);
+    if (failed || f.told == look->round) return;
+    f.told = look->round;
+    const Owned row(row_of(*look, place, f)), key(row ? key_of(place) : nullptr);
+    failed = !key || PyDict_SetItem(by_key.get(), key.get(), row.get()) < 0;
+  };
   Sides sides;
-  for (ProcessBase* p : everybody()) {
-    each_end(*p, [&](const core::SyncObject* place, bool) { there[place] = true; });
+  for (ProcessBase* p : some(look->parts, part).list) {
+    each_end(*p, [&](const core::SyncObject* place, bool) { tell(place); });
     state_of(*p, sides);
-    for (const auto& [place, writing] : sides.at) there[place] = true;
+    for (const auto& [place, writing] : sides.at) tell(place);
   }
-  Owned by_key(PyDict_New());
-  for (auto it = look->flows.begin(); by_key && it != look->flows.end();) {
-    if (!there.count(it->first)) {
-      it = look->flows.erase(it);
-      continue;
-    }
-    Flow& f = it->second;
-    const Engine& c = engine(it->first);
-    const auto [transfers, dropped, buffered] = figures_of(c);
-    if (transfers < f.transfers) f.transfers = 0;  // another channel has this address now
-    if (dropped < f.dropped) f.dropped = 0;
-    const auto now = f.sample == look->samples ? f.line : std::array<std::uint32_t, 2>{};
-    ChannelObject* const channel = channel_of_core(c);
-    const Owned row(Py_BuildValue("NKKKIIIIIK", to_str(channel_name(channel)),
-                                  transfers - f.transfers, dropped - f.dropped, buffered,
-                                  c.ring ? c.ring->capacity : 0u, f.waits[0], f.waits[1], now[0],
-                                  now[1], reinterpret_cast<std::uintptr_t>(channel)));
-    const Owned key(row ? key_of(it->first) : nullptr);
-    if (!key || PyDict_SetItem(by_key.get(), key.get(), row.get()) < 0) return nullptr;
-    f.transfers = transfers;
-    f.dropped = dropped;
-    f.waits = {};
-    ++it;
-  }
-  for (auto it = look->seen.begin(); it != look->seen.end();)
-    it = it->second.sample + look->stride > look->samples ? std::next(it) : look->seen.erase(it);
-  ++look->round;
-  const std::uint32_t samples = std::exchange(look->in_round, 0);
-  return by_key ? Py_BuildValue("NI", by_key.release(), samples) : nullptr;
+  if (failed) return nullptr;
+  tidy(look->flows, part, look->parts,
+       [&](const Flow& f) { return f.told + 1 < look->round && f.round < look->round; });
+  tidy(look->seen, part, look->parts,
+       [&](const Seen& s) { return s.sample + look->stride <= look->samples; });
+  const std::uint32_t samples = look->in_round;
+  if (part + 1 == look->parts) ++look->round;
+  return Py_BuildValue("NI", by_key.release(), samples);
 }
 
 PyMethodDef look_functions[] = {{"_look_new", gated<f_new>, METH_NOARGS, nullptr},
-                                {"_look_base", gated<f_base>, METH_O, nullptr},
+                                {"_look_parts", gated<f_parts>, METH_O, nullptr},
+                                {"_look_base", gated<f_base>, METH_VARARGS, nullptr},
                                 {"_look", gated<f_look>, METH_O, nullptr},
                                 {"_look_rows", gated<f_rows>, METH_VARARGS, nullptr},
-                                {"_look_channels", gated<f_channels>, METH_O, nullptr},
+                                {"_look_channels", gated<f_channels>, METH_VARARGS, nullptr},
                                 {}};
 
 struct PlaceNames final : runtime::WaitVisitor {

@@ -92,14 +92,15 @@ const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
   if (hash == -1) hash = PyObject_Hash(name);
   return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(hash) + place.line + 1);
 }
+[[gnu::always_inline]] inline Known& the_channel(EndObject* end) {
+  ChannelObject* const c = end->channel;
+  const std::uint64_t drops = c->core.dropped() ? form::kDrops : 0;
+  return recorder->lane.place(&c->core, identity(c->name, c->core), drops,
+                              [&] { return plain_name(c->core); });
+}
 [[gnu::always_inline]] inline Known* the_place(PyObject* target) {
   if (!target) return nullptr;
-  if (is_end(target)) {
-    ChannelObject* const c = reinterpret_cast<EndObject*>(target)->channel;
-    const std::uint64_t drops = c->core.dropped() ? form::kDrops : 0;
-    return &recorder->lane.place(&c->core, identity(c->name, c->core), drops,
-                                 [&] { return plain_name(c->core); });
-  }
+  if (is_end(target)) return &the_channel(reinterpret_cast<EndObject*>(target));
   if (Py_IS_TYPE(target, &BarrierType)) {
     auto* const b = reinterpret_cast<BarrierObject*>(target);
     return &recorder->lane.place(&b->core, identity(b->name, b->core), form::kBarrier,
@@ -136,6 +137,7 @@ bool is(PyObject* exception, const char* name) noexcept {
 }  // namespace
 
 bool flight_is_on = false;
+bool flight_is_alone = false;
 
 void flight_parks() noexcept {
   recorder->lane.room();
@@ -151,6 +153,16 @@ void flight_parks() noexcept {
   // amount of time.
   const auto* const here = static_cast<const runtime::Scheduler*>(c->executor);
   if (!here->host()) gone_on.next = here->next_ready();
+}
+
+void flight_commits(bool writes, EndObject* end) noexcept {
+  recorder->lane.room();
+  ProcessBase* const b = this_process();
+  Known* const me = the_running(b);
+  if (!me || me->hidden) return;
+  const std::uint64_t now = time_of(*me, b);
+  recorder->lane.over(now, *me, writes ? Op::write : Op::read, Outcome::commit, &the_channel(end),
+                      0, false);
 }
 
 void flight_over(const char* verb, PyObject* target, PyObject* result, PyObject* left) noexcept {
@@ -231,7 +243,7 @@ void flight_failed() noexcept {
 }
 
 void forget_flight() noexcept {
-  flight_is_on = false;
+  flight_is_on = flight_is_alone = false;
   gone_on = {};
   recorder.reset();
 }

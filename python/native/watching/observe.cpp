@@ -109,6 +109,7 @@ PyMethodDef observe_functions[] = {{"_set_observer", gated<f_set_observer>, METH
 void observe_more() noexcept {
   const bool on = observer || flying();
   observer_is_set.store(on, std::memory_order_relaxed);
+  flight_is_alone = flying() && !observer;
   observe_operations(on);
   observe_selects(on);
   observe_groups(on);

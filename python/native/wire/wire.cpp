@@ -30,6 +30,7 @@
 #include "interpreter/pending.hpp"
 #include "processes/process.hpp"
 #include "rounds/rounds.hpp"
+#include "weft/runtime/names.hpp"
 #include "weft/wire/lookout.hpp"
 #include "weft/wire/serial.hpp"
 #include "weft/wire/stream.hpp"
@@ -317,7 +318,7 @@ PyObject* give_far(AnyLink& link, EndObject* e, const char* name, bool supervise
   Py_RETURN_NONE;
 }
 
-// give(), for an end of a channel of this program.
+// give(), for an end of a channel of this program. Returns the end's number.
 PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyObject* in_hand,
                     PyObject* lost) {
   ChannelObject* const c = e->channel;
@@ -329,14 +330,15 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
     c->core.another_writer();
     port = port_of<Side::out>(c, link.what, last >= 0, last, in_hand, lost);
   }
+  std::uint32_t number;
   {
     const Space::Step step(*space);
-    link.peer()->home.give(std::move(port), link.type(), name_given(name, c),
-                           c->core.ring ? c->core.ring->capacity : 0);
+    number = link.peer()->home.give(std::move(port), link.type(), name_given(name, c),
+                                    c->core.ring ? c->core.ring->capacity : 0);
   }
   // If the end is not closed here, another process holds it too.
   if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);
-  Py_RETURN_NONE;
+  return PyLong_FromUnsignedLong(number);
 }
 
 // give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
@@ -517,6 +519,30 @@ PyObject* wire_feed(PyObject* o, PyObject*) {
   if (!fed) return bad_use("feed: this link has a socket of its own");
   return new_feed(std::shared_ptr<Feed>(link, &fed->link));
 }
+// ends(): returns [(number, the channel's place, writes, whether an operation of the peer waits
+// there, the channel's name, values passed, values dropped, values in the buffer, capacity)] for the
+// ends of this program's channels that the peer holds.
+PyObject* wire_ends(PyObject* o, PyObject*) {
+  const std::shared_ptr<AnyLink> link = open_link(o);
+  if (!link) return nullptr;
+  Owned list(PyList_New(0));
+  const Space::Step step(*space);
+  if (link->peer()->session.is_over()) return bad_use("ends: the session is over");
+  link->peer()->home.each_wait([&](std::uint32_t number, const wire::Port& port, bool waits) {
+    if (!list || port.barrier()) return;
+    const Engine& core = *static_cast<const Engine*>(port.channel());
+    const core::SyncObject* const place = &core;
+    append(list, Py_BuildValue("INOONKKKK", number,
+                               PyLong_FromVoidPtr(const_cast<core::SyncObject*>(place)),
+                               port.writes() ? Py_True : Py_False, waits ? Py_True : Py_False,
+                               to_str(runtime::name_of(core)),
+                               static_cast<unsigned long long>(core.transfers()),
+                               static_cast<unsigned long long>(core.dropped()),
+                               static_cast<unsigned long long>(core.depth()),
+                               static_cast<unsigned long long>(core.capacity())));
+  });
+  return list.release();
+}
 // queued(): returns the number of bytes that the session has queued and the link has not accepted
 // yet.
 PyObject* wire_queued(PyObject* o, PyObject*) {
@@ -532,6 +558,7 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {"close", gated<wire_close>, METH_VARARGS, nullptr},
                               {"feed", gated<wire_feed>, METH_NOARGS, nullptr},
                               {"of_calls", gated<wire_of_calls>, METH_NOARGS, nullptr},
+                              {"ends", gated<wire_ends>, METH_NOARGS, nullptr},
                               {"queued", gated<wire_queued>, METH_NOARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};

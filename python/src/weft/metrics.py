@@ -93,7 +93,7 @@ class Figures:
         """Adds the values that have passed since the last call. New channels count from now on."""
         channels, _, seconds = self._look.channels(self._began)
         self._began = time.perf_counter()
-        self._look.begin()
+        self._look.begin(anew=False)
         for one in self._channels.values():
             one.buffered = one.capacity = one.channels = 0
         for channel in channels.values():

@@ -18,6 +18,7 @@ import weakref
 from typing import Any
 
 from weft._extension import native as _native
+from weft._watching import look_boards as _look_boards
 from weft.errors import BadUse
 
 try:
@@ -54,6 +55,7 @@ class Board:
             round(lease * 1000),
             _again(baud),
         )
+        self._looked_at = _look_boards.Board(where, self._link)
         _open.add(self)
 
     def give(self, name: str, end: Any) -> None:
@@ -68,7 +70,9 @@ class Board:
         """
         if not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name must have 1 to 60 bytes and no space, not {name!r}")
-        self._link.give(end, name)
+        number = self._link.give(end, name)
+        if number is not None:
+            self._looked_at.given[number] = name
 
     def flight(self, path: str | os.PathLike[str], *, patience: float = 10.0) -> None:
         """Fetches the last events that the board has recorded, and writes them to the file `path`
@@ -109,6 +113,7 @@ class Board:
         second call does nothing.
         """
         _open.discard(self)
+        self._looked_at.close()
         self._link.close("the program on the PC has closed the link")
 
     def __enter__(self) -> Board:

@@ -1,10 +1,16 @@
 //! CommsTime over Rust's channels: prefix, sequential delta, successor and consumer in a loop.
 //!
 //!     rust kanal|crossbeam SAMPLES PER
+//!     rust farm WORKERS STEPS SLOTS SAMPLES PER
+//!     rust pipeline STAGES SAMPLES PER
+//!     rust tree DEPTH SAMPLES
 //!
 //! kanal: four tasks on tokio's current_thread runtime over bounded_async(0), a rendezvous.
 //! crossbeam: four threads over bounded(0).
+//! farm, pipeline, tree: farm.rs, on tokio's multi-thread runtime.
 //! Prints "ns V V …", ns a communication (a number costs four).
+
+mod farm;
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -138,14 +144,21 @@ fn number(text: &str) -> i64 {
     }
 }
 
+const USAGE: &str = "usage: rust kanal|crossbeam SAMPLES PER | farm WORKERS STEPS SLOTS SAMPLES PER | \
+    pipeline STAGES SAMPLES PER | tree DEPTH SAMPLES";
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, samples, per] = words.as_slice() else { fail("usage: rust kanal|crossbeam SAMPLES PER") };
-    let (samples, per) = (number(samples), number(per));
-    let line = match kind.as_str() {
-        "kanal" => with_kanal(samples, per),
-        "crossbeam" => with_crossbeam(samples, per),
-        _ => fail("usage: rust kanal|crossbeam SAMPLES PER"),
+    let (kind, rest) = words.split_first().unwrap_or_else(|| fail(USAGE));
+    // Only the number of slots may be 0.
+    let n: Vec<i64> = rest.iter().enumerate().map(|(i, w)| if i == 2 && w == "0" { 0 } else { number(w) }).collect();
+    let line = match (kind.as_str(), n.as_slice()) {
+        ("kanal", &[samples, per]) => with_kanal(samples, per),
+        ("crossbeam", &[samples, per]) => with_crossbeam(samples, per),
+        ("farm", &[workers, steps, slots, samples, per]) => farm::farm(workers, steps, slots, samples, per),
+        ("pipeline", &[stages, samples, per]) => farm::pipeline(stages, samples, per),
+        ("tree", &[depth, samples]) => farm::tree(depth, samples),
+        _ => fail(USAGE),
     };
     println!("{line}");
 }

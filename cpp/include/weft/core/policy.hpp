@@ -117,6 +117,14 @@ class RunQueue {
     if (Waker* const next = advance(w)) rest_at(next);
     return w;
   }
+  // The first waker, of a queue that is not empty; and its removal.
+  Waker* head() const noexcept { return static_cast<Waker*>(head_); }
+  void drop_head() noexcept {
+    if (tail_ == &head_->next)
+      tail_ = &head_;
+    else
+      head_ = head_->next;
+  }
   // Appends all of `other`, which is empty afterwards.
   void append(RunQueue& other) noexcept {
     if (other.empty()) return;

@@ -56,8 +56,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   // A process of this executor can be on any of the executor's threads.
   bool here() const noexcept override { return false; }
   void post(core::Waker* w) noexcept override {
-    if (Worker* me = this_worker; me && me->crew == this) [[likely]]
-      ready(*me, w);
+    if (this_crew == this) [[likely]]
+      ready(*this_worker, w);
     else
       post_remote(w);
   }
@@ -149,7 +149,9 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     static constexpr core::WakerOps kOps{&wake, nullptr, nullptr, 0};
   };
 
-  static inline constinit thread_local typename Base::Worker* this_worker = nullptr;
+  // The worker that runs on this thread, and its executor; null while the worker sleeps.
+  static inline constinit thread_local Worker* this_worker = nullptr;
+  static inline constinit thread_local const Cores* this_crew = nullptr;
 
  private:
   struct Homed final : ProcessOps {
@@ -169,6 +171,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     explicit Seat(Cores& c, unsigned i) noexcept
         : outer_context(std::exchange(this_context, &context)),
           outer_worker(std::exchange(this_worker, &c.worker(i))),
+          outer_crew(std::exchange(this_crew, &c)),
           outer_queue(std::exchange(core::current_run_queue, nullptr)) {
       prim::bias_to_this_thread();
       context.executor = &c;
@@ -179,11 +182,13 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     ~Seat() {
       this_context = outer_context;
       this_worker = outer_worker;
+      this_crew = outer_crew;
       core::current_run_queue = outer_queue;
     }
     Context context;
     Context* const outer_context;
     Worker* const outer_worker;
+    const Cores* const outer_crew;
     core::RunQueue* const outer_queue;
   };
 
@@ -193,14 +198,17 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   }
 
   // --- functions that the crew calls -------------------------------------------------------------
-  void step(Worker&, ProcessBase* p) {
+  [[gnu::always_inline]] void step(Worker&, ProcessBase* p) {
     Context& c = *this_context;
-    c.running = p;
     if (c.attention) [[unlikely]]
-      c.attended();
-    Observer* const o = watched();
-    if (o && p->ops->frame) [[unlikely]]
-      o->resumes(*p, &c);
+      return step_attentively(c, p);
+    resume(c, p);
+    // If the process has ended (Final), it no longer exists. Otherwise it is suspended; from here
+    // on another thread can resume it.
+    if (c.running) p->runs_on.store(0, std::memory_order_release);
+  }
+  [[gnu::always_inline]] static void resume(Context& c, ProcessBase* p) {
+    c.running = p;
     if (p->is(core::NodeFlags::framed)) [[likely]] {
       // The process is no longer parked. An operation that is over at once sees that in op, which
       // is null (PlainAwaiter).
@@ -211,11 +219,22 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     } else {
       p->ops->run(p);
     }
-    // If the process has ended (Final), it no longer exists. Otherwise it is suspended; from here
-    // on another thread can resume it.
-    if (o) [[unlikely]]
+  }
+  [[gnu::noinline]] void step_attentively(Context& c, ProcessBase* p) {
+    c.attended();
+    Observer* const o = watched();
+    if (o && p->ops->frame) o->resumes(*p, &c);
+    resume(c, p);
+    if (o) {
+      c.attention = true;
       o->suspended(c.running ? p : nullptr, &c, false);
+    }
     if (c.running) p->runs_on.store(0, std::memory_order_release);
+  }
+  // Checks whether there is an observer; if so, the next steps pay attention to it.
+  void heed() noexcept {
+    if (watched()) [[unlikely]]
+      this_context->attention = true;
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
@@ -245,10 +264,12 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   void asleep(Worker& w) noexcept {
     this_context->running = nullptr;
     this_worker = nullptr;
+    this_crew = nullptr;
     dozing_ = &w;
   }
   void awake(Worker& w) noexcept {
     this_worker = &w;
+    this_crew = this;
     dozing_ = nullptr;
   }
 

@@ -2,7 +2,7 @@
 // and wake. This file has no threads, no clock and no run, so that the protocol can be explored by
 // itself; the Host (cores.hpp) supplies them.
 //
-//   A worker (work()), again and again:
+//   A worker (work()), again and again (the first arrow only after a notice, asymmetric.hpp):
 //
 //     signals, cancellations ──► take() from its queue ──► Host::step() ──► let go: runs_on := 0
 //                                   │ queue empty
@@ -31,6 +31,7 @@
 //   withdraw_cancelled(w)     calls withdraw() for each cancelled process, while all are held
 //   clock()                   the time in ns
 //   fire_due()                fires the timers that are due; returns whether there were any
+//   heed()                    is called now and then by a worker that is at work
 //   timers_armed()            whether there is any timer
 //   earliest()                when the first timer is due; prim::forever if there is none
 //   asleep(w), awake(w)       are called before and after the sleep of a worker
@@ -73,6 +74,9 @@ class Crew {
     Crew* crew = nullptr;
     StealQueue queue;
 
+    // How many steps the worker has begun.
+    std::uint32_t steps() const noexcept { return queue.taken(); }
+
    private:
     friend class Crew;
     // A worker is an Activity: it passes on to the run what the worker's Parking reports.
@@ -85,20 +89,20 @@ class Crew {
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 
     Parking parking_;
-    // The worker itself writes the members below; other workers read them as hints:
-    prim::atomic<std::uint32_t> steps_{0};  // how many steps the worker has run
-    // Whether the worker's steps are long, as far as is known.
+    // Whether the worker's steps are long, as far as is known. The worker itself writes this; other
+    // workers read it as a hint.
     prim::atomic<bool> long_steps_{true};
     // Used by the worker alone:
     // whether it has stolen processes and does not know yet whether the theft was worth it
     bool stole_ = false;
-    std::uint32_t stolen_at_ = 0;  // steps_ at the time of the worker's last theft
+    unsigned round_ = 0;  // how often in a row it has found only processes that cannot be taken yet
+    std::uint32_t stolen_at_ = 0;  // steps() at the time of the worker's last theft
     // The measurement of the worker's steps: busy_ is the time in ns that the steps since
     // since_steps_ took, up to the time since_.
     std::int64_t since_ = 0;
     std::uint32_t since_steps_ = 0;
     std::int64_t busy_ = 0;
-    // The steps_ of all workers at the time when this worker went to sleep.
+    // The steps() of all workers at the time when this worker went to sleep.
     std::unique_ptr<std::uint32_t[]> noted_;
   };
 
@@ -124,11 +128,8 @@ class Crew {
   // --- from a worker's own thread ----------------------------------------------------------------
 
   [[gnu::always_inline]] void ready(Worker& w, core::Waker* p) noexcept {
-    const std::uint32_t n = w.queue.push_cheaply(p);
-    if (n == 0) [[unlikely]]
-      return ready_slowly(w, p);
-    if (idle_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      surplus(w, n);
+    if (!w.queue.push_cheaply(p)) [[unlikely]]
+      ready_slowly(w, p);
   }
 
   // Works until `done()` returns true. The worker calls done() at first and after every signal, so
@@ -136,39 +137,29 @@ class Crew {
   template <class Done>
   void work(Worker& w, Done&& done) noexcept {
     w.since_ = host().clock();
-    w.since_steps_ = w.steps_.load(std::memory_order_relaxed);
-    bool asked = false;
-    for (unsigned round = 0;;) {
-      if (w.parking_.signalled()) [[unlikely]] {
-        heed(w.parking_.take());
-        asked = false;
-      }
-      if (!asked) [[unlikely]] {
+    w.since_steps_ = w.steps();
+    w.queue.lock().notify(OwnersLock::kLook);
+    const std::uint8_t me = mark(w);
+    for (;;) {
+      // As long as nobody wants anything of this worker, it stays in this loop.
+      while (ProcessBase* p = w.queue.take_cheaply(me)) step(w, p);
+      if (w.queue.lock().notified(OwnersLock::kLook)) {
+        attend(w);
         if (done()) return;
-        asked = true;
       }
-      if (pending_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-        serve(w);
-      if (ProcessBase* p = w.queue.take(mark(w))) [[likely]] {
-        if (idle_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-          appoint(w);
-        host().step(w, p);
-        const std::uint32_t steps = w.steps_.load(std::memory_order_relaxed) + 1;
-        w.steps_.store(steps, std::memory_order_relaxed);
-        if (steps % kLook == 0) [[unlikely]]
-          look_around(w);
-        round = 0;
+      if (ProcessBase* p = w.queue.take(me)) {
+        if (w.queue.lock().notified(OwnersLock::kIdle) && somebody_idle(w)) appoint(w);
+        step(w, p);
         continue;
       }
       // If the queue is not empty, its processes are still being suspended by their last workers.
       if (w.queue.size() != 0) {
-        prim::pause(round++);
+        prim::pause(w.round_++);
         continue;
       }
-      round = 0;
+      w.round_ = 0;
       if (take_inbox(w) || host().fire_due() || steal(w, false)) continue;
       idle(w);
-      asked = false;
     }
   }
 
@@ -219,7 +210,7 @@ class Crew {
         crew.serving_.store(0, std::memory_order_seq_cst);
         // While `serving_` was set, other workers left new cancellations to this worker, so it must
         // check for them again.
-        if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);
+        if (crew.pending_.load(std::memory_order_seq_cst) != 0) crew.signal(me, Parking::nudged);
       }
     } resume{*this, me};
     f();
@@ -232,7 +223,7 @@ class Crew {
     if (const std::uint8_t by = p.runs_on.load(std::memory_order_acquire); by == 0)
       f(p);
     else
-      workers_[by - 1].parking_.signal(Parking::nudged);
+      signal(workers_[by - 1], Parking::nudged);
   }
 
   // --- from any thread ---------------------------------------------------------------------------
@@ -252,6 +243,7 @@ class Crew {
   // Tells the crew that a process was cancelled.
   void nudge() noexcept {
     pending_.store(1, std::memory_order_seq_cst);
+    for (unsigned i = 0; i < n_; ++i) workers_[i].queue.lock().notify(OwnersLock::kLook);
     signal_one(Parking::nudged);
   }
   // Returns whether all workers sleep.
@@ -267,11 +259,11 @@ class Crew {
   }
   Poller* poller() const noexcept { return workers_[0].parking_.poller(); }
   // Makes that worker call its `done` soon.
-  void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
+  void call(unsigned worker) noexcept { signal(workers_[worker], Parking::woken); }
 
  private:
   // The number of steps between two checks of the inbox and the clock.
-  static constexpr unsigned kLook = 64;
+  static constexpr unsigned kLookEvery = 64;
   // The number of waiting processes for which it is worth waking another core.
   static constexpr std::uint32_t kMany = 4;
   // In ns. A worker whose steps take more than this on average has long steps.
@@ -294,9 +286,37 @@ class Crew {
     return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1;
   }
 
+  [[gnu::always_inline]] void step(Worker& w, ProcessBase* p) noexcept {
+    host().step(w, p);
+    if (w.steps() % kLookEvery == 0) [[unlikely]]
+      look_around(w);
+  }
+
+  // Signals a worker, which may be at work. A worker that is at work looks at its signals once it
+  // finds the notice.
+  void signal(Worker& w, std::uint32_t what) noexcept {
+    w.parking_.signal(what);
+    w.queue.lock().notify(OwnersLock::kLook);
+  }
+  // Does what a worker must do after a notice, but for the check whether it is done.
+  [[gnu::noinline]] void attend(Worker& w) noexcept {
+    w.queue.lock().take_notice(OwnersLock::kLook);
+    if (w.parking_.signalled()) heed(w.parking_.take());
+    host().heed();
+    if (pending_.load(std::memory_order_seq_cst) != 0) serve(w);
+  }
   // After a nudge, makes the worker check for cancelled processes.
   void heed(std::uint32_t s) noexcept {
     if (s & Parking::nudged) pending_.store(1, std::memory_order_seq_cst);
+  }
+  // Returns whether some worker is idle. If none is, takes the notice, and then checks once more: a
+  // worker first sets its bit of idle_, and then leaves the notice.
+  bool somebody_idle(Worker& w) noexcept {
+    if (idle_.load(std::memory_order_relaxed) != 0) return true;
+    w.queue.lock().take_notice(OwnersLock::kIdle);
+    if (idle_.load(std::memory_order_seq_cst) == 0) return false;
+    w.queue.lock().notify(OwnersLock::kIdle);
+    return true;
   }
 
   // Serves cancellations, in one pass at a time; a request that comes meanwhile is served in
@@ -356,44 +376,44 @@ class Crew {
       bool split = worth;
       if (on_a_round && !worth) {
         // The worker's step has not ended.
-        split = v.steps_.load(std::memory_order_relaxed) == w.noted_[i];
+        split = v.steps() == w.noted_[i];
         // A single process is not worth a theft, unless the step has not ended.
         worth = split || waiting >= 2;
       }
       if (!worth) continue;
       if (core::Waker* list = v.queue.steal(split)) {
         w.stole_ = true;
-        w.stolen_at_ = w.steps_.load(std::memory_order_relaxed);
+        w.stolen_at_ = w.steps();
         return take_over(w, list);
       }
     }
     return false;
   }
   void note_steps(Worker& w) noexcept {
-    for (unsigned i = 0; i < n_; ++i)
-      w.noted_[i] = workers_[i].steps_.load(std::memory_order_relaxed);
+    for (unsigned i = 0; i < n_; ++i) w.noted_[i] = workers_[i].steps();
   }
 
   [[gnu::noinline]] void look_around(Worker& w) noexcept {
     take_inbox(w);
     host().fire_due();
+    host().heed();
     measure(w);
   }
-  // Measures the mean length of the worker's steps, over at least kLook of them, without its sleep.
+  // Measures the mean length of the worker's steps, over at least kLookEvery of them, without its sleep.
   void measure(Worker& w) noexcept {
     const std::int64_t now = host().clock();
     w.busy_ += now - w.since_;
     w.since_ = now;
-    const std::uint32_t steps = w.steps_.load(std::memory_order_relaxed) - w.since_steps_;
-    if (steps < kLook) return;
+    const std::uint32_t steps = w.steps() - w.since_steps_;
+    if (steps < kLookEvery) return;
     w.long_steps_.store(w.busy_ / steps > kLong, std::memory_order_relaxed);
     w.since_steps_ += steps;
     w.busy_ = 0;
   }
 
   [[gnu::noinline]] void ready_slowly(Worker& w, core::Waker* p) noexcept {
-    const std::uint32_t n = w.queue.push(p);
-    if (idle_.load(std::memory_order_relaxed) != 0) surplus(w, n);
+    w.queue.push(p);
+    if (w.queue.lock().notified(OwnersLock::kIdle) && somebody_idle(w)) surplus(w, w.queue.size());
   }
   // Called when more processes are ready at this worker than run, and some worker is idle.
   [[gnu::noinline]] void surplus(Worker& w, std::uint32_t waiting) noexcept {
@@ -409,7 +429,7 @@ class Crew {
     if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
     if (w.queue.size() == 0 && !host().timers_armed()) return;
     if (const std::uint32_t k = keeper_.load(std::memory_order_relaxed))
-      workers_[(k & ~kWatching) - 1].parking_.signal(Parking::nudged);
+      signal(workers_[(k & ~kWatching) - 1], Parking::nudged);
     else
       signal_one(Parking::nudged);
   }
@@ -422,7 +442,7 @@ class Crew {
       const std::uint64_t others = idle & ~(std::uint64_t{1} << ((k & ~kWatching) - 1));
       if (others != 0) idle = others;
     }
-    workers_[static_cast<unsigned>(__builtin_ctzll(idle))].parking_.signal(what);
+    signal(workers_[static_cast<unsigned>(__builtin_ctzll(idle))], what);
     return true;
   }
 
@@ -430,8 +450,8 @@ class Crew {
     measure(w);
     if (w.stole_) {  // Whether the theft was worth it is known now.
       w.stole_ = false;
-      const bool was = w.steps_.load(std::memory_order_relaxed) - w.stolen_at_ >= kWorthwhile ||
-                       w.long_steps_.load(std::memory_order_relaxed);
+      const bool was =
+          w.steps() - w.stolen_at_ >= kWorthwhile || w.long_steps_.load(std::memory_order_relaxed);
       std::int64_t p = period_.load(std::memory_order_relaxed);
       p = was ? kSoonest : p * 2 < kLatest ? p * 2 : kLatest;
       period_.store(p, std::memory_order_relaxed);
@@ -441,9 +461,13 @@ class Crew {
     idle_.fetch_or(bit(w), std::memory_order_seq_cst);
     if (inbox_.load(std::memory_order_seq_cst) || pending_.load(std::memory_order_seq_cst) != 0) {
       idle_.fetch_and(~bit(w), std::memory_order_seq_cst);
+      w.queue.lock().notify(OwnersLock::kLook);
       return;
     }
     begin_keeping(w);
+    // The others must not see this worker idle before it keeps time: they would wake it at once.
+    for (unsigned i = 0; i < n_; ++i)
+      if (i != w.index) workers_[i].queue.lock().notify(OwnersLock::kIdle);
     host().asleep(w);
     const std::uint32_t s = w.parking_.sleep();
     host().awake(w);
@@ -451,6 +475,7 @@ class Crew {
     idle_.fetch_and(~bit(w), std::memory_order_seq_cst);
     w.since_ = host().clock();
     heed(s);
+    w.queue.lock().notify(OwnersLock::kLook);
     if (s == 0 && kept) steal(w, true);
   }
 
@@ -460,7 +485,7 @@ class Crew {
     note_steps(w);
     time_lock_.lock();
     if (keeper_.load(std::memory_order_relaxed) == 0 || host().earliest() < keeper_until_) {
-      keeper_.store(w.index + 1, std::memory_order_relaxed);
+      keeper_.store((w.index + 1) | watching(), std::memory_order_relaxed);
       keeper_until_ = prim::forever;
     }
     time_lock_.unlock();
@@ -475,14 +500,19 @@ class Crew {
     time_lock_.unlock();
     return kept;
   }
+  // Returns kWatching if some worker is busy, so that the keeper must look at it.
+  std::uint32_t watching() const noexcept {
+    return idle_.load(std::memory_order_seq_cst) != all_bits() ? kWatching : 0;
+  }
   // Returns the time, in ns, at which this worker's sleep, which is beginning, must end.
   std::int64_t wake_time(Worker& w) noexcept {
     std::int64_t until = prim::forever;
     time_lock_.lock();
     if (is_keeper(w)) {
       until = host().earliest();
-      if (idle_.load(std::memory_order_seq_cst) != all_bits()) {
-        keeper_.store((w.index + 1) | kWatching, std::memory_order_relaxed);
+      const std::uint32_t watches = watching();
+      keeper_.store((w.index + 1) | watches, std::memory_order_relaxed);
+      if (watches != 0) {
         const std::int64_t look = host().clock() + period_.load(std::memory_order_relaxed);
         if (look < until) until = look;
       }

@@ -22,28 +22,41 @@ class StealQueue {
   // The maximum number of processes that a thief takes at a time.
   static constexpr std::uint32_t kMaxStolen = 64;
 
-  std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+  // How many processes wait here. Other threads read this as a hint; the order of the two loads
+  // makes the hint at least 0.
+  std::uint32_t size() const noexcept {
+    const std::uint32_t taken = taken_.load(std::memory_order_acquire);
+    return pushed_.load(std::memory_order_relaxed) - taken;
+  }
+  // How many processes the owner has taken, which is how many steps it has begun.
+  std::uint32_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
   OwnersLock& lock() noexcept { return lock_; }
 
   // --- for the owner ----------------------------------------------------------------------------
-  // Appends w. Returns the new size.
-  std::uint32_t push(core::Waker* w) noexcept {
+  void push(core::Waker* w) noexcept {
     lock_.enter();
-    return push_inside(w);
+    push_inside(w);
   }
-  // Appends w like push(); but if there is a visitor, does nothing and returns 0.
-  [[gnu::always_inline]] std::uint32_t push_cheaply(core::Waker* w) noexcept {
-    return lock_.enter_cheaply() ? push_inside(w) : 0;
+  // Appends w like push(); but if the lock cannot be entered cheaply, does nothing and returns
+  // false.
+  [[gnu::always_inline]] bool push_cheaply(core::Waker* w) noexcept {
+    if (!lock_.enter_cheaply()) [[unlikely]]
+      return false;
+    push_inside(w);
+    return true;
   }
 
   // Removes and returns the oldest process that is fully suspended, and records `mark` as the
   // worker that runs it. Returns null if there is no such process. (A process can be queued while
   // its last worker is still suspending it; such a process is not taken.)
-  [[gnu::always_inline]] ProcessBase* take(std::uint8_t mark) noexcept {
+  ProcessBase* take(std::uint8_t mark) noexcept {
     if (size() == 0) return nullptr;
-    if (!lock_.enter_cheaply()) [[unlikely]]
-      return take_slowly(mark);
+    lock_.enter();
     return take_inside(mark);
+  }
+  // Takes like take(); but also returns null if the lock cannot be entered cheaply.
+  [[gnu::always_inline]] ProcessBase* take_cheaply(std::uint8_t mark) noexcept {
+    return lock_.enter_cheaply() ? take_inside(mark) : nullptr;
   }
 
   // --- for other workers ------------------------------------------------------------------------
@@ -66,7 +79,7 @@ class StealQueue {
       (raid.mine[i] ? loot : left).push(raid.waiting[i]);
     left.append(queue_);
     queue_.append(left);
-    size_.store(n - raid.taken, std::memory_order_relaxed);
+    pushed_.store(pushed_.load(std::memory_order_relaxed) - raid.taken, std::memory_order_relaxed);
     lock_.depart();
     return loot.release();
   }
@@ -93,29 +106,30 @@ class StealQueue {
     }
   };
 
-  [[gnu::always_inline]] std::uint32_t push_inside(core::Waker* w) noexcept {
+  [[gnu::always_inline]] void push_inside(core::Waker* w) noexcept {
     queue_.push(w);
-    const std::uint32_t n = size() + 1;
-    size_.store(n, std::memory_order_relaxed);
+    pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     lock_.leave();
-    return n;
   }
   [[gnu::always_inline]] ProcessBase* take_inside(std::uint8_t mark) noexcept {
-    auto* p = static_cast<ProcessBase*>(queue_.front());
-    if (!p || p->runs_on.load(std::memory_order_acquire) != 0) [[unlikely]]
-      p = bring_forward();
-    if (p) [[likely]] {
-      queue_.pop();
-      p->runs_on.store(mark, std::memory_order_relaxed);
-      ran_ = p->group;
-      size_.store(size() - 1, std::memory_order_relaxed);
+    if (queue_.empty()) [[unlikely]] {
+      lock_.leave();
+      return nullptr;
     }
+    auto* p = static_cast<ProcessBase*>(queue_.head());
+    if (p->runs_on.load(std::memory_order_acquire) != 0) [[unlikely]] {
+      p = bring_forward();
+      if (!p) {
+        lock_.leave();
+        return nullptr;
+      }
+    }
+    queue_.drop_head();
+    p->runs_on.store(mark, std::memory_order_relaxed);
+    ran_ = p->group;
+    taken_.store(taken() + 1, std::memory_order_relaxed);
     lock_.leave();
     return p;
-  }
-  [[gnu::noinline]] ProcessBase* take_slowly(std::uint8_t mark) noexcept {
-    lock_.enter();
-    return take_inside(mark);
   }
   // Brings the oldest process that is fully suspended to the front. Returns null if there is no
   // such process, or all were stolen meanwhile.
@@ -133,7 +147,8 @@ class StealQueue {
   }
 
   OwnersLock lock_;
-  prim::atomic<std::uint32_t> size_{0};
+  // How many processes were pushed here, without the stolen ones; and how many the owner has taken.
+  prim::atomic<std::uint32_t> pushed_{0}, taken_{0};
   core::RunQueue queue_;
   const Group* ran_ = nullptr;  // the group of the process that was taken last
 };

@@ -21,6 +21,7 @@
 //  2 A visitor is answered once. When two visitors meet, the reader's answer is queued before the
 //    writer's (WIRE.md 4.2).
 #pragma once
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -185,6 +186,19 @@ class Home {
   void each_end(F&& f) const {
     for (const auto& [number, given] : ends_)
       if (given.port) f(given.key, *given.port);
+  }
+
+  // Calls f(number, port, whether an operation of the peer waits there) for each end that the peer
+  // holds. A choice that spans several homes counts as no wait.
+  template <class F>
+  void each_wait(F&& f) const {
+    std::vector<std::uint32_t> waits;
+    for (const auto& [op, visitor] : open_)
+      if (visitor->outcome == Status::pending)
+        for (const Visitor::Seat& seat : visitor->at) waits.push_back(seat.end);
+    for (const auto& [number, given] : ends_)
+      if (given.port)
+        f(number, *given.port, std::find(waits.begin(), waits.end(), number) != waits.end());
   }
 
   // Each function below handles a received frame. It returns null, or a text that says what is

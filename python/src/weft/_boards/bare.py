@@ -60,7 +60,6 @@ class Placing(_placing.Placing):
         self._sources: dict[Path, _firmware.Compiled] = {}
         self._there: list[_firmware.Compiled] = []  # the sources in the firmware that runs
         self._names: list[str] = []  # the processes in the firmware, in the order of its table
-        self._running_calls: dict[int, Running] = {}
         self._stop: Callable[[], None] | None = None
         self._printed: Callable[[], str] = str
         self._shut = False
@@ -138,7 +137,7 @@ class Placing(_placing.Placing):
                 raise BadUse(f"{call.name}: {self!r} is closed")
             if call.source.source in self._there and not self._broken:
                 return
-            if self._running_calls and not self._broken:
+            if self._running and not self._broken:
                 raise BadUse(
                     f"{call.name}: the board at {self._where} runs a firmware without it: name each "
                     "process by .on(board) before the first of them begins"
@@ -190,16 +189,14 @@ class Placing(_placing.Placing):
     def entry(self, name: str) -> int:
         return self._names.index(name)
 
-    def _running(self, call: _placing.Call, number: int, events: Any) -> Running:
+    def _run_of(self, call: _placing.Call, number: int, events: Any) -> Running:
         running = Running(self, call, number, events)
-        self._running_calls[number] = running
         self.paths[number] = running.path
         return running
 
     def over(self, number: int) -> None:
         with self._lock:
-            self._running_calls.pop(number, None)
-            if not self._running_calls:  # no report will name these calls
+            if self._running.keys() <= {number}:  # no report will name these calls
                 self.channel_names.clear()
                 self.paths.clear()
 
@@ -243,7 +240,6 @@ class Running(_placing._Running):
     def __init__(self, placing: Placing, call: Any, number: int, events: Any) -> None:
         super().__init__(placing, call, number, events)
         self._slots: list[tuple[str, int]] = []
-        self.path = self._path
 
     def result(self, args: Any, keywords: Any, known: Any) -> Any:
         try:
@@ -262,7 +258,7 @@ class Running(_placing._Running):
         kind = "w" if isinstance(end, _native.Writer) else "r"
         slot = self._placing.slot(kind)
         self._slots.append((kind, slot))
-        self._placing._session.give(f"{kind}{slot}", end)
+        self._give_as(f"{kind}{slot}", end)
         return slot
 
     def _send_source(self, source: Any) -> None:

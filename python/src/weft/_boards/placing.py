@@ -151,12 +151,14 @@ class Placing(_hosts.Elsewhere):
         self._calls: list[Call] = []
         self._own: dict[int, Own] = {}
         self._number = self._owns = 0  # the numbers of the latest call and channel of the board
+        self._running: dict[int, _Running] = {}  # the calls under way, by number; under _lock
         if session is not None:
             self._open(session)
 
     def _open(self, session: serial.Board) -> None:
         """Begins a session with the board."""
         self._session = session
+        session._looked_at.parts = self._who_holds
         orders = threads.Channel("do")
         session.give("do", orders.reader())
         self._orders = orders.writer()
@@ -206,7 +208,9 @@ class Placing(_hosts.Elsewhere):
             number = self._number
             known = [self._of_board(end) for end in call.ends]
         events = threads.Channel(f"{call.name} on {self._where}")
-        running = self._running(call, number, events)
+        running = self._run_of(call, number, events)
+        with self._lock:
+            self._running[number] = running
         try:
             return running.result(args, keywords, known)
         except PeerDied as error:
@@ -216,11 +220,22 @@ class Placing(_hosts.Elsewhere):
         finally:
             running.events.retire()
             with self._lock:
+                del self._running[number]
                 if call in self._calls:
                     self._calls.remove(call)
 
-    def _running(self, call: Call, number: int, events: Any) -> _Running:
+    def _run_of(self, call: Call, number: int, events: Any) -> _Running:
+        """Returns the object of one run of a call."""
         return _Running(self, call, number, events)
+
+    def _who_holds(self, given: dict[int, str]) -> tuple[list[_Running], dict[int, Any]]:
+        """Returns the processes on the board, and who holds which end, by the numbers in `given`,
+        for looks (rule 14.20).
+        """
+        with self._lock:
+            running = list(self._running.values())
+        by_name = {name: one for one in running for name in list(one.given)}
+        return running, {n: by_name[name] for n, name in given.items() if name in by_name}
 
     def _dead(self, name: str) -> PeerDied:
         try:
@@ -310,8 +325,10 @@ class _Running:
         self.told = False  # whether the board has reported how the process ended
         self._line = ""  # what the process has printed since its last newline
         process = _native.current_process()
-        self._path = process.path if process is not None else call.name
+        self.path = process.path if process is not None else call.name
+        self.stands_in = process.id if process is not None else None
         self._watched: list[tuple[Any, Call]] = []
+        self.given: list[str] = []  # the names in the session of the ends among the arguments
 
     def result(self, args: Any, keywords: Any, known: list[Own | None]) -> Any:
         placing, call = self._placing, self._call
@@ -338,8 +355,12 @@ class _Running:
     def _give(self, end: Any, i: int) -> Any:
         """Gives the board an end among the arguments. Returns what stands for the end in orders."""
         key = f"{self._number}.{i}"
-        self._placing._session.give(key, end)
+        self._give_as(key, end)
         return key
+
+    def _give_as(self, name: str, end: Any) -> None:
+        self._placing._session.give(name, end)
+        self.given.append(name)
 
     # The start.
 
@@ -365,7 +386,7 @@ class _Running:
                 self._drop_ends(ends)
                 raise
             own = placing.make(owns)
-            self._begin = [*what, taken.args, taken.keywords, ends, own, self._path]
+            self._begin = [*what, taken.args, taken.keywords, ends, own, self.path]
             self._order(*self._begin)
         self._started = True
         if self._asked is not None:
@@ -471,7 +492,7 @@ class _Running:
     def _print(self, text: str) -> None:
         *lines, self._line = (self._line + text).split("\n")
         for line in lines:
-            sys.stdout.write(f"{self._path} on {self._placing._where}: {line}\n")
+            sys.stdout.write(f"{self.path} on {self._placing._where}: {line}\n")
 
     def _error(self, what: str, rest: list[Any]) -> BaseException:
         """Returns the exception that this process raises for the one that the process on the board

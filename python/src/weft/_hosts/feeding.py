@@ -101,7 +101,7 @@ def next_size(size: int, calls: int, seconds: float) -> int:
     return max(1, min(MAX_BATCH, 2 * size, int(BATCH / max(each, 1e-6))))
 
 
-def _compute(tasks: Any, results: Any) -> None:
+def executor(tasks: Any, results: Any) -> None:
     """The process in the host: reads batches of calls, and writes their results."""
     functions: dict[bytes, Any] = {}
     me = _native.current_process()
@@ -127,7 +127,7 @@ def _compute(tasks: Any, results: Any) -> None:
 
 # A report of a death names the call in this way, since calls that were sent together cannot be
 # distinguished.
-_compute._weft_called = lambda tasks, results: "an Executor"  # type: ignore[attr-defined]
+executor._weft_called = lambda tasks, results: "an Executor"  # type: ignore[attr-defined]
 
 
 def send_each(
@@ -270,7 +270,7 @@ class _Feeder(_pool.Feeder):
         """
         _helper_threads.add_until_end()
         try:
-            self._host.call(_compute, (tasks, results), {})
+            self._host.call(executor, (tasks, results), {})
         except BaseException as error:
             self._why = error
             if not self._is_spared():

@@ -18,7 +18,9 @@ from typing import Any
 
 from weft._extension import native as _native
 from weft._watching import deadlocks as _deadlocks
+from weft._watching import look_boards as _look_boards
 from weft._watching import observers as _observers
+from weft._watching import supervision as _supervision
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
 from weft.errors import BadUse
 
@@ -28,6 +30,7 @@ SAMPLES = 20  #: how many samples an interval has
 LONGEST = 60.0  #: the longest interval, in seconds
 MAX_PROCESSES = 2_000  #: in an answer, if the request sets no other limit
 _PIECE = 400  #: how many rows are made at a time; other threads can run between two pieces
+_PAUSE = 0.0001  #: seconds between two pieces in which other threads can run
 _PATIENCE = 3600.0  #: seconds of silence after which a visitor is disconnected
 
 
@@ -106,18 +109,22 @@ class Look:
 
     def __init__(self) -> None:
         self._native = _native._look_new()
+        self._parts = 1  # in how many parts the interval begins and ends
+        self._boards = _look_boards.Boards()
 
     def over(self, interval: float, most: int = MAX_PROCESSES) -> dict[str, Any]:
         """Returns what every process did in this interval, according to samples, and where it is
         now."""
-        start = time.perf_counter()
         self.begin()
+        self._boards.begin()
+        start = time.perf_counter()
         self._samples(start, interval)
         rows = self._rows(most)
         channels, samples, seconds = self.channels(start)
         count = _native._look(self._native) if len(rows) >= most else len(rows)
         calls, away = _elsewhere(rows)
         processes = [_process(row) for row in rows]
+        self._boards.add_to(processes, channels, seconds)
         _operations(processes, channels)
         return {
             "seconds": seconds,
@@ -127,17 +134,29 @@ class Look:
             "channels": channels,
             "calls": calls,
             "away": away,
+            # the processes that supervisors have started, by their paths
+            "lives": _supervision.lives(),
         }
 
-    def begin(self) -> None:
-        """Begins an interval: earlier values and samples do not count."""
-        _native._look_base(self._native)
+    def begin(self, anew: bool = True) -> None:
+        """Begins an interval: earlier samples do not count, nor do earlier values. If `anew` is
+        False, the values since the end of the last interval count.
+        """
+        self._parts = _native._look_parts(self._native)
+        for part in range(self._parts):
+            if part:
+                time.sleep(_PAUSE)
+            _native._look_base(self._native, part, anew)
 
     def channels(self, start: float) -> tuple[dict[str, Any], int, float]:
         """Returns the channels by their keys, the number of samples, and the seconds since `start`,
         when the interval began. The interval ends with this call.
         """
-        by_key, samples = _native._look_channels(self._native)
+        by_key, samples = _native._look_channels(self._native, 0)
+        for part in range(1, self._parts):
+            time.sleep(_PAUSE)
+            more, samples = _native._look_channels(self._native, part)
+            by_key |= more
         seconds = max(time.perf_counter() - start, 1e-9)
         channels = {
             str(key): _channel(row, seconds, samples)
@@ -157,6 +176,7 @@ class Look:
     def _samples(self, start: float, interval: float) -> None:
         for n in range(1, SAMPLES + 1):
             self.sample()
+            self._boards.sample()
             now = time.perf_counter() - start
             if now >= interval:
                 break
@@ -168,7 +188,7 @@ class Look:
             rows += piece
             if len(piece) < _PIECE or len(rows) >= most:
                 break
-            time.sleep(0.0001)  # other threads can run meanwhile
+            time.sleep(_PAUSE)
         return rows
 
 

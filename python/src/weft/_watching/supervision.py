@@ -15,6 +15,7 @@ __all__ = ["Supervised", "supervision", "tell"]
 
 _lock = threading.RLock()  # the lock is re-entrant: a signal handler can add a listener
 _listeners: tuple[Callable[[Supervised], object], ...] = ()
+_last: dict[str, Supervised] = {}  # the last event of each process that is supervised now
 
 
 class Supervised(NamedTuple):
@@ -61,7 +62,18 @@ def supervision(tell: Callable[[Supervised], object]) -> Iterator[None]:
             _listeners = tuple(one for one in _listeners if one is not listener)
 
 
+def lives() -> dict[str, tuple[int, str]]:
+    """Returns for each process that is supervised now its life, and the last event in it."""
+    with _lock:
+        return {path: (event.life, event.event) for path, event in _last.items()}
+
+
 def tell(event: Supervised) -> None:
+    with _lock:
+        if event.event in ("ended", "given up"):
+            _last.pop(event.process, None)
+        else:
+            _last[event.process] = event._replace(error=None, lost=())
     for listener in _listeners:
         try:
             listener(event)

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 NEAR = 0.9  #: a process with at least this share of the largest weight is named too
 LIGHT = 0.3  #: a process below this weight is not a bottleneck
 _WAITS = 0.25  #: the sentence mentions a neighbour that waits for at least this share of the time
+MANY = 4  #: so many processes of one name that do the same count as one, even if others do not
 _ALIKE = 0.2  #: the weights of the processes of a group differ by at most this
 _FULL = 0.75  #: a processor counts as full from this share of its time on
 _ONE = 1.1  #: a sum of busy shares up to this can be that of one scheduler
@@ -138,14 +139,21 @@ def _groups(nodes: Iterable[Node]) -> list[_Group]:
     by: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
         by[folded(node.path)].append(node)
-    groups = []
-    for members in by.values():
-        weights = [m.weight for m in members]
-        if max(weights) - min(weights) <= _ALIKE:
-            groups.append(_Group(_name(members), members))
-        else:
-            groups += [_Group(m.path, [m]) for m in members]
-    return groups
+    return [_Group(_name(some), some) for members in by.values() for some in _alike(members)]
+
+
+def _alike(members: list[Node]) -> Iterator[list[Node]]:
+    """Yields the processes of one name in groups that weigh about the same. If not all of them do,
+    a group of less than MANY falls apart into its members.
+    """
+    heaviest = max(m.weight for m in members)
+    part = [m for m in members if heaviest - m.weight <= _ALIKE]
+    rest = [m for m in members if heaviest - m.weight > _ALIKE]
+    if not rest:
+        yield members
+        return
+    yield from [part] if len(part) >= MANY else ([m] for m in part)
+    yield from _alike(rest) if len(rest) >= MANY else ([m] for m in rest)
 
 
 def _set_pressure(groups: list[_Group]) -> None:

@@ -344,7 +344,7 @@ class Row:
     writes_to: list[str]
     holds: list[tuple[str, bool]]  #: the ends that it holds: Pipe.id, and whether the end writes
     waits: list[tuple[str, bool]]  #: the ends at which it waits
-    host: str = ""  #: the host of a network on which it runs
+    host: str = ""  #: the host of a network, or the board, on which it runs
 
     def part(self, *states: str) -> float:
         return sum(self.share.get(state, 0.0) for state in states)
@@ -548,6 +548,7 @@ def _together(
                     paths[there, call] = moved[pid][int(number)]
     names = {pid: {k: c["name"] for k, c in a["channels"].items()} for pid, a in answers.items()}
     many = _far_ends.in_many(answers)
+    lives = {path: life for a in answers.values() for path, life in a.get("lives", {}).items()}
     rows: list[Row] = []
     nodes: list[_verdict.Node] = []
     pipes: dict[str, Pipe] = {}
@@ -561,16 +562,19 @@ def _together(
             if one["id"] in away[pid] or one["id"] not in moved[pid]:
                 continue
             path = moved[pid][one["id"]]
+            if board := one.get("board", ""):
+                path = f"{board}:{path}"
             row, node = _row(one, path, pid, names[pid], ids, answer["seconds"])
+            row.where = _in_life(row.where, *lives.get(path, (1, "began")))
             rows.append(row)
             nodes.append(node)
             for key, writes in one["holds"]:
                 if key in ids:
                     pipe = pipes[ids[key]]
                     (pipe.writers if writes else pipe.readers).append(path)
-    seconds = max((a["seconds"] for a in answers.values()), default=0.0)
+    _far_ends.add_rates(rows, pipes, many)
     return Network(
-        seconds,
+        max((a["seconds"] for a in answers.values()), default=0.0),
         rows,
         sorted(pipes.values(), key=lambda p: (-(p.reading + p.writing), p.name)),
         [_os_process(pid, a, before.get(pid)) for pid, a in answers.items()],
@@ -578,6 +582,13 @@ def _together(
         silent,
         sum(a["left_out"] for a in answers.values()),
     )
+
+
+def _in_life(where: str, life: int, event: str) -> str:
+    """Returns what a process does that a supervisor has started `life` times."""
+    if event != "began":
+        return f"its supervisor starts it again (life {life + 1})"
+    return where if life == 1 else f"{where} (life {life})"
 
 
 def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
@@ -637,6 +648,7 @@ def _row(
         [names[key] for key in writes_to],
         [(ids[key], writes) for key, writes in one["holds"] if key in ids],
         [(ids[key], writes) for key, writes in one["waits"] if key in ids],
+        one.get("board", ""),
     )
     both = share.get("either", 0.0) / 2
     busy = share.get("runs", 0.0)
