@@ -151,7 +151,7 @@ class Placing(_hosts.Elsewhere):
         self._calls: list[Call] = []
         self._own: dict[int, Own] = {}
         self._number = self._owns = 0  # the numbers of the latest call and channel of the board
-        self._running: dict[int, _Running] = {}  # the calls under way, by number; under _lock
+        self._running: dict[int, _Running] = {}  # the calls under way; changed under _lock
         if session is not None:
             self._open(session)
 

@@ -585,7 +585,7 @@ def _together(
 
 
 def _in_life(where: str, life: int, event: str) -> str:
-    """Returns what a process does that a supervisor has started `life` times."""
+    """Returns what a supervised process does, with the number of its life."""
     if event != "began":
         return f"its supervisor starts it again (life {life + 1})"
     return where if life == 1 else f"{where} (life {life})"
