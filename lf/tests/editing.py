@@ -29,7 +29,7 @@ from weft_lf.server import read, write  # noqa: E402
 RUNS = 7
 REACTORS = 38
 COMMAND = [sys.executable, "-m", "weft_lf"]
-# As where Weft is installed, the modules are compiled already.
+# The modules are compiled already, as in an installed Weft.
 CACHE = tempfile.mkdtemp()
 ENV = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONPYCACHEPREFIX": CACHE}
 ENV.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -56,7 +56,7 @@ def program() -> str:
     )
     made = "".join(f"  r{i} = new R{i}()\n" for i in range(REACTORS))
     joined = "".join(f"  r{i}.out -> r{i + 1}.in\n" for i in range(REACTORS - 1))
-    joined += f"  r{REACTORS - 1}.out -> r0.in after 1 msec\n"  # An input without any is a warning.
+    joined += f"  r{REACTORS - 1}.out -> r0.in after 1 msec\n"  # otherwise there is a warning
     return f"target C {{ timeout: 1 sec }}\n{reactors}main reactor {{\n{made}{joined}}}\n"
 
 

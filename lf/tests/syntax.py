@@ -3,9 +3,9 @@ and bodies are not C. Therefore only the parser reads the texts.
 
 Invariants
 - Every text is one that upstream's grammar (LinguaFranca.xtext) accepts. Where this project's
-  grammar asks for less, such as a keyword as a name, the text keeps to upstream's.
-- White space and comments stand wherever two tokens meet, except where upstream's lexer has one
-  token. A number and its unit stand on one line: that is this project's own rule.
+  grammar accepts more, such as a keyword as a name, the text keeps to upstream's grammar.
+- White space and comments may be wherever two tokens meet, except where upstream's lexer has one
+  token. A number and its unit are on one line: that is this project's own rule.
 - The same seed gives the same text.
 """
 
@@ -255,7 +255,7 @@ class Syntax:
         return self.words(visibility, "preamble", self.code())
 
     def inner(self) -> str:
-        """Returns a member that may stand in a mode too."""
+        """Returns a member that may be in a mode too."""
         return self.any(
             self.state,
             self.timer,

@@ -243,7 +243,7 @@ main reactor(p: fourth_t = 0) {
 
 
 def test_a_function_that_is_nowhere(write: Write) -> None:
-    """The linker's error is told at the line of the body, once, in place of the warning."""
+    """The linker's error is reported once, at the line of the body, in place of the warning."""
     path = write("""target C { cflags: "-O0 -g" }
 preamble {= int elsewhere(int x); =}
 reactor A {

@@ -63,7 +63,7 @@ main reactor { a = new Source()  b = new Sink()  a.out -> b.in after 10 usec }
 
 
 def test_a_period_of_a_fraction_of_a_tick_does_not_drift(write: Write) -> None:
-    """R5, R22: a period of 62.5 us gives gaps of 62 and 63 us, and the 320th edge comes exactly 320
+    """R5, R22: a period of 62.5 us gives gaps of 62 and 63 us, and the 320th edge is exactly 320
     periods after the first."""
     for action in ("", "  logical action later\n  reaction(startup) -> later {= =}\n"):
         path = write(f"""target C {{ platform: rp2040 }}

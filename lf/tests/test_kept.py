@@ -1,5 +1,5 @@
-"""Tests of the user's cache, for each kind of result that it keeps: what comes from the cache is
-what is made without it, and no file of the cache can make a result wrong."""
+"""Tests of the user's cache, for each kind of result that it keeps: a result from the cache equals
+the result that is made without it, and no file of the cache can make a result wrong."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_another_version_has_another_key(
             patch.setattr(parser, "VERSIONS", (sys.version, "9.9"))
             assert result(kind) == made
         assert len(list((root / kind).iterdir())) == 2
-    with pytest.raises(TypeError):  # Another file has other places.
+    with pytest.raises(TypeError):  # Another file has another key.
         monkeypatch.setattr(parser, "parse", None)
         parser.parse_kept(TEXT, "b.lf")
 
@@ -174,7 +174,7 @@ def test_only_the_newest_stay(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_changed_header_is_read_again(root: Path, write: Write, tmp_path: Path) -> None:
-    """A header that changes, or that is there at last, gives other messages."""
+    """If a header changes, or a missing header is written, the messages are new."""
     include = 'preamble {=\n#include "own.h"\n=}\n'
     text = f'target C {{ cflags: "-I{tmp_path}" }}\n{include}main reactor {{ BODY }}\n'
     path = write(text.replace("BODY", "reaction(startup) {= own(1); =}"))

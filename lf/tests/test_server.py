@@ -139,7 +139,8 @@ def test_completion(client: Client) -> None:
 
 
 def test_where_a_name_comes_from(write: Write) -> None:
-    """A name comes from the file, or from an imported file, as that file stands in the editor."""
+    """A name is defined in the file, or in an imported file, with the text that the editor
+    shows."""
     main = 'target C\nimport Source from "Lib.lf"\nmain reactor { s = new Source()\n' + (
         '  reaction(s.out) {= lf_print("%d", s.out->value); =} }\n'
     )

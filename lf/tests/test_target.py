@@ -130,7 +130,8 @@ def test_a_board_of_the_pico_sdk(
     usb: int,
     uart: int,
 ) -> None:
-    """A board without a word about stdio has both kinds, as upstream: some boards have no UART."""
+    """A board for which no kind of stdio is named has both kinds, as upstream: some boards have no
+    UART."""
     sdk = tmp_path / "sdk"
     (sdk / "lib" / "tinyusb" / "src").mkdir(parents=True)
     for file in (sdk / "pico_sdk_init.cmake", sdk / "lib" / "tinyusb" / "src" / "tusb.h"):

@@ -66,7 +66,7 @@ def fired(events: list[str]) -> list[str]:
 
 
 def test_each_run_has_its_tag(write: Write) -> None:
-    """R26."""
+    """R26: the file has an event with the tag for each run of each reaction, in order."""
     events = traced(write(SLOW))
     runs = [
         line
@@ -89,7 +89,7 @@ def test_each_run_has_its_tag(write: Write) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_random_programs_have_the_runs_of_their_other_trace(write: Write, workers: int) -> None:
-    """R26: in one block of the file and in several, from one thread and from two."""
+    """R26: the file has the same runs as WEFT_RX_TRACE, from one thread and from two."""
     picks = [by_seed(7_000_000 + n) for n in range(20)]
     text = program(picks, workers=workers).replace("fast: true", "fast: true, tracing: true")
     path = write(text)
@@ -115,7 +115,7 @@ def test_a_body_that_exits_leaves_a_whole_file(write: Write) -> None:
 
 
 def test_a_file_that_cannot_be_written_stops_nothing(write: Write) -> None:
-    """R26."""
+    """R26: the program ends with status 0, and stderr says why there is no trace."""
     text = SLOW.replace("tracing: true", 'tracing: { trace-file-name: "no/folder" }')
     built = build(model(write(text)), Wanted(quick=True))
     ran = subprocess.run([str(built.program)], capture_output=True, text=True)

@@ -35,16 +35,16 @@ UNITS = {
 
 @dataclass
 class Kind:
-    """A reactor of the program, as those see it that contain it."""
+    """A reactor of the program, as seen by the reactors that contain it."""
 
     name: str
     inputs: dict[str, str] = field(default_factory=dict)  # port → its width, such as "[2]", or ""
     outputs: dict[str, str] = field(default_factory=dict)
-    numbers: int = 1  # how many numbers of instances it takes
+    numbers: int = 1  # how many numbers of instances the reactor takes
 
 
 class Text:
-    """The lines of a program. `number` is the next instance's."""
+    """The lines of a program. `number` is the number of the next instance."""
 
     def __init__(self, pick: Pick) -> None:
         self.pick = pick
@@ -243,8 +243,8 @@ class Text:
         return "" if self.pick(3) else f" after {('0', 'period', '1 msec')[self.pick(3)]}"
 
     def component(self, name: str, modes: bool) -> int:
-        """Writes a reactor that contains and connects several others, and these before it. Returns
-        its number."""
+        """Writes several reactors, and then a reactor that contains and connects them. Returns the
+        number of the latter."""
         pick = self.pick
         kinds = [self.leaf(f"{name}L{n}", modes and not pick(2)) for n in range(1 + pick(2))]
         for n in range(pick(3)):

@@ -87,7 +87,10 @@ class Built:
 
 def runtime() -> Path:
     """Returns the folder of weft_mcu: $WEFT_MCU if it is set, else beside this package or in the
-    checkout. Raises: LfError: weft_mcu is missing.
+    checkout.
+
+    Raises:
+        LfError: weft_mcu is missing.
     """
     given = os.environ.get("WEFT_MCU")
     here = Path(__file__).resolve()
@@ -345,8 +348,8 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
 
 
 def _said_of_bodies(command: list[str], text: str, shared: str) -> str:
-    """Returns the compiler's messages about a program. They come from the user's cache if the
-    compiler and all headers that it has read are the same files as then.
+    """Returns the compiler's messages about a program. The messages are taken from the user's cache
+    if the compiler and all headers that it has read are unchanged since then.
     """
     tools = itertools.takewhile(lambda word: not word.startswith("-"), command)
     key = (text, shared, command, kept.stamps(filter(None, map(shutil.which, tools))))
@@ -365,8 +368,8 @@ def _said_of_bodies(command: list[str], text: str, shared: str) -> str:
 
 def _check_syntax(command: list[str], text: str, shared: str) -> tuple[str, set[str]]:
     """Returns the compiler's messages about a program, without generating code, and the headers
-    that the compiler has read. There are no headers if the compiler does not name them: it has not
-    found one of them, for example.
+    that the compiler has read. No headers are returned if the compiler does not name them, for
+    example because it has not found one.
     """
     with tempfile.TemporaryDirectory(prefix="weft-lf-") as folder:
         place = Path(folder)

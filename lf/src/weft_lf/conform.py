@@ -11,8 +11,8 @@ Invariants
 - Each test is printed as it ends, with its path.
 - A test that has not ended at the limit is stopped. The test has failed, with one exception: if the
   limit is the caller's, a program without a `timeout`, or with one that is not shorter than the
-  limit, may run on, and is reported as stopped. A program with a shorter `timeout` must end by
-  itself; as it may lag behind physical time, it has at least LIMIT seconds for that.
+  limit, may still be running, and is reported as stopped. A program with a shorter `timeout` must
+  end by itself; as it may lag behind physical time, it has at least LIMIT seconds for that.
 - A program for a device is built for it, and does not run; it is reported as stopped too.
 - The tier of a test follows from the features that its text uses; lf/README.md has the list.
 """
@@ -73,7 +73,7 @@ class Result:
 
     @property
     def stopped(self) -> bool:
-        """Whether the test ran on at the limit, and may do so, or cannot run here."""
+        """Whether the test was still running at the limit, which is allowed, or cannot run here."""
         return self.fate.kind in (reach.RAN_ON, reach.DEVICE)
 
 

@@ -56,7 +56,8 @@ class CMake:
 
 
 def write_changed(path: Path, text: str) -> None:
-    """Writes the file unless it has this text: make and CMake compile what is newer than before."""
+    """Writes the file unless it has this text, because make and CMake compile a file that was
+    written again."""
     content = text.encode()
     if not path.exists() or path.read_bytes() != content:
         path.write_bytes(content)
@@ -190,13 +191,14 @@ class Image:
         return self.keep(self.place / "build" / ("rp2040-flash" if flash else "rp2040"))
 
     def with_sdk(self) -> Path:
-        """Builds for an RP2040 with the pico-sdk, in flash. Output goes to the SDK's stdio: to
-        UART 0, or to what the board says."""
+        """Builds for an RP2040 with the pico-sdk, in flash. Output goes to the SDK's stdio: to UART
+        0, or to what `board` asks for."""
         name, config = self.name, self.model.program.config
         libraries = " ".join(sdk_libraries(self.model))
         board, _, asked = config.board.partition(":")
         sdk = sdk_folder(why_sdk(self.model), self.root)
-        # As upstream, a board has both unless the program asks for one: a robot may lack a UART.
+        # As upstream, a board has both kinds unless the program asks for one: a robot may lack a
+        # UART.
         stdio = {"usb": asked == "usb" or bool(board and not asked), "uart": asked != "usb"}
         if asked == "usb" and not (sdk / "lib" / "tinyusb" / "src" / "tusb.h").exists():
             text = f"board {config.board!r} needs TinyUSB, which {sdk} does not have"

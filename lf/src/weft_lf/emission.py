@@ -2,7 +2,7 @@
 the text as they grow, and the C of triggers and of initial values.
 
 Invariant: an initial value that is code is computed when the program starts, after the initial
-values that come before it.
+values before it.
 """
 
 from __future__ import annotations

@@ -2,12 +2,13 @@
 
 Invariants
 - A file of the cache has a checksum and a content, and is written whole or not at all. A file whose
-  content does not fit its checksum counts as not there.
+  content does not fit its checksum counts as missing.
 - The key of a result contains what decides the result. A result that also depends on files, such as
   headers, has their stamps in its content, and its reader compares them.
 - Any file may be removed, and several processes may use the cache at once. If there can be no
   cache, everything takes longer, and nothing else changes.
-- The folder belongs to the user, and nobody else may write there: some contents are read by pickle.
+- The folder belongs to the user, and no other user may write there, because some contents are read
+  by pickle.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _path(kind: str, key: object) -> Path | None:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / kind
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         found = root.stat()
-    except (OSError, RuntimeError):  # RuntimeError: nobody knows the user's home folder.
+    except (OSError, RuntimeError):  # RuntimeError: the user's home folder is not known.
         return None
     if found.st_uid != os.getuid() or found.st_mode & 0o022:
         return None
@@ -56,7 +57,7 @@ def read(kind: str, key: object) -> bytes | None:
 
 
 def keep(kind: str, key: object, content: bytes) -> None:
-    """Writes a file of the cache. Of each kind, the FILES newest files stay."""
+    """Writes a file of the cache. Of each kind, the FILES newest files are kept."""
     path = _path(kind, key)
     if path is None:
         return
@@ -86,9 +87,7 @@ def _by_age(folder: Path) -> list[Path]:
 
 
 def stamps(paths: Iterable[str]) -> dict[str, Stamp]:
-    """Returns the time of the last change and the size of each file. Files that are not there are
-    left out.
-    """
+    """Returns the time of the last change and the size of each file. Missing files are left out."""
     found: dict[str, Stamp] = {}
     for path in paths:
         with contextlib.suppress(OSError):

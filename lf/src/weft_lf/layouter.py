@@ -7,7 +7,7 @@ Invariants
 - The new text means the same program as the old text (`_meaning`); otherwise the call fails.
   Formatting the new text once more changes nothing.
 - A line is indented by two spaces more than the line that opened the innermost bracket around it. A
-  line that goes on with a connection or with effects is indented by two further spaces.
+  line that continues a connection or a list of effects is indented by two further spaces.
 """
 
 from __future__ import annotations

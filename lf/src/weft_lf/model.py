@@ -88,7 +88,7 @@ class PortOf:
 @dataclass(eq=False)
 class Delay:
     """One channel of a physical connection, or of a connection with `after`: a value that enters
-    the channel comes out `ns` nanoseconds later."""
+    the channel leaves it `ns` nanoseconds later."""
 
     source: Channel
     ns: int | None  # None: a physical connection without `after`

@@ -3,9 +3,9 @@ runtime.
 
 The oracle follows SEMANTICS.md, part III, rule by rule, and shares nothing with the runtime. It has
 no levels, only the order of reactions, and its queue is a list. Time is logical (`fast`): physical
-time stands still. Therefore the oracle does not support physical actions and connections, and only
-a deadline of 0 is missed. A watchdog expires when logical time reaches its expiry, as in a program
-that waits for physical time and whose reactions take none.
+time does not advance. Therefore the oracle does not support physical actions and connections, and
+only a deadline of 0 is missed. A watchdog expires when logical time reaches its expiry, as in a
+program that waits for physical time and whose reactions take none.
 
 Invariants
 - `Oracle.run` returns the trace: (time since the start in ns, microstep, name, missed) for each
@@ -77,7 +77,7 @@ def name_of(one: ReactionOf) -> str:
 
 class Oracle:
     """Interprets one program. `timeout` (in ns) and `keepalive` replace the program's own, if they
-    are given; with `keepalive` the program goes on to its timeout when no event is left."""
+    are given; with `keepalive` the program runs until its timeout even if no event is left."""
 
     def __init__(
         self, model: Model, timeout: int | None = None, keepalive: bool | None = None

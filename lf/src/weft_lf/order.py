@@ -30,7 +30,7 @@ class Loop(LfError):
     Attributes:
         path: the reactions of the loop, in the order of the loop.
         ways: for each reaction, the channel through which the next one waits for it; None if the
-            next one only stands behind it in their reactor.
+            next reaction only follows it in their reactor.
         model: the program, complete but for the order of its reactions; None if elaborate() has not
             set it yet.
     """

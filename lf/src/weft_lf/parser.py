@@ -38,7 +38,7 @@ GRAMMAR_OPTIONS: dict[str, Any] = {
 DIGITS = 40  # the limit on digits: 64 bits need fewer, and Python limits int() too
 
 
-# The modules and the grammar that decide what a syntax tree looks like.
+# The modules and the grammar that determine a syntax tree.
 SOURCES = ("parser.py", "tree.py", "errors.py", "syntax_errors.py", "grammar.lark")
 VERSIONS = (sys.version, lark.__version__)
 
@@ -49,7 +49,7 @@ def _lark() -> Lark:
     key = (grammar, GRAMMAR_OPTIONS, VERSIONS)
     content = kept.read("lf-tables", key)
     if content is not None:
-        with contextlib.suppress(Exception):  # Tables that lark cannot read may raise anything.
+        with contextlib.suppress(Exception):  # Damaged tables may raise any exception.
             return Lark.load(io.BytesIO(content))
     made = Lark(grammar, **GRAMMAR_OPTIONS)
     tables = io.BytesIO()
@@ -484,7 +484,7 @@ def parse(text: str, file: str) -> tree.File:
 
 
 def parse_kept(text: str, file: str) -> tree.File:
-    """Returns what parse() returns. The tree comes from the user's cache if it is there.
+    """Returns what parse() returns. The tree is taken from the user's cache if the cache has it.
 
     Raises:
         LfError: the text is not Lingua Franca.
@@ -493,7 +493,7 @@ def parse_kept(text: str, file: str) -> tree.File:
     key = (text, file, kept.stamps(str(here / name) for name in SOURCES), VERSIONS)
     content = kept.read("lf-trees", key)
     if content is not None:
-        with contextlib.suppress(Exception):  # A pickle that does not load may raise anything.
+        with contextlib.suppress(Exception):  # Unpickling may raise any exception.
             found = pickle.loads(content)
             if isinstance(found, tree.File):
                 return found

@@ -3,11 +3,10 @@ a table of the times at which reactions may run.
 
 A program has such a schedule if it is for one worker, has no modes, and is triggered only by
 startup, shutdown, timers and connections with a fixed delay. The program must have no actions, no
-watchdogs, no physical connections, no `after 0`, no delayed tokens, and no timer that it only waits
-for. Then its tags are a
-beginning and a round that repeats, and the program needs no queue. A delayed connection keeps its
-values in a ring until they are due. At every tag at which a value may arrive, the table triggers a
-reaction that checks the ring.
+watchdogs, no physical connections, no `after 0`, no delayed tokens, and no timer that triggers
+nothing. Then its tags are a beginning and a round that repeats, and the program needs no queue. A
+delayed connection keeps its values in a ring until they are due. At every tag at which a value may
+arrive, the table triggers a reaction that checks the ring.
 
 Invariants
 - The times are those at which the timers would fire (ticks.py), so the trace is the same.

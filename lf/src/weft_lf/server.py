@@ -6,8 +6,8 @@ Invariants
 - Problems that are found at once (syntax, names, types, loops) are shown at once; the messages of
   the C compiler about the bodies follow later.
 - A request that cannot be served gets null or an empty list. An unknown method is answered with an
-  error, and so is input that is not a message or makes no sense. The server goes on after such
-  input, unless it cannot tell where the next message begins.
+  error, and so is input that is not a message or makes no sense. The server continues after such
+  input, unless it cannot determine where the next message begins.
 - In messages, positions count from 0, in units of UTF-16, as in the protocol. In the rest of the
   code, places count from 1, in characters (places.py).
 """
@@ -128,7 +128,7 @@ class Server:
         except Refused as error:
             self.fail(message.get("id"), REFUSED, str(error))
             return
-        except Exception as error:  # An editor relies on the server, so it goes on.
+        except Exception as error:  # An editor relies on the server, so the server continues.
             traceback.print_exc()
             if "id" in message:
                 text = f"{message['method']}: {type(error).__name__}: {error}"
@@ -422,7 +422,7 @@ class Server:
             return ""
 
     def project_of(self, path: Path) -> list[Path]:
-        """Returns the file and the others of its project."""
+        """Returns the file and the other files of its project."""
         root = project(path)[0].resolve()
         made = {"src-gen", "bin", "build", "node_modules"}
         others = (p for p in root.rglob("*.lf") if not made & set(p.relative_to(root).parts))

@@ -280,8 +280,8 @@ def _without_statement(
     at: int,
     error_in: Callable[[str], UnexpectedInput | None],
 ) -> tuple[_Work, UnexpectedInput | None, _Part | None]:
-    """Replaces the statement with the error at `at`, or the statement before it if the first error
-    of the text is then further on. Returns the new text, its first error, and the statement.
+    """Replaces the statement with the error at `at`, or the statement before it if that moves the
+    first error of the text further down. Returns the new text, its first error, and the statement.
     Returns `work` itself if nothing can be replaced."""
     own = [p for p in parts.found if p.begin <= at]
     if at in parts.stray or (not own and at < len(plain)):

@@ -55,7 +55,7 @@ ELSEWHERE = {
     "tracing": (("rp2040", "an521"), "a board has a recorder of its own: mcu/FLIGHT.md"),
     "board": (("host", "an521"), "only the pico-sdk knows boards; take it out"),
 }
-# property that names files, also in the ways of earlier versions → its name, and where it is kept
+# property that names files, also by its name in earlier versions → its name, the field of Config
 FILES = {
     "files": ("files", "files"),
     "cmake-include": ("cmake-include", "cmake_include"),
@@ -316,7 +316,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
 
 
 def _tracing(config: Config, pair: tree.Pair) -> None:
-    """Takes `tracing`: true, false, or the options of a trace, which ask for one."""
+    """Reads `tracing`: true, false, or the options of a trace, which mean true."""
     config.tracing = True
     if isinstance(pair.value, tree.Pairs):
         for option in pair.value.pairs:

@@ -82,8 +82,8 @@ def shown(ns: int) -> str:
 
 
 def _problem(ns: int, tick: Tick, span: Span, what: str, kept: bool) -> Problem | None:
-    """Returns the problem of a time that is beyond the horizon or no whole number of ticks. `kept`
-    says whether the fraction of a tick is kept, as in the period of a timer."""
+    """Returns the problem of a time that is beyond the horizon or is not a whole number of ticks.
+    `kept` says whether the fraction of a tick is kept, as in the period of a timer."""
     if not tick.wide and in_ticks(ns, tick) >= HORIZON:
         text = f"the {what}, {shown(ns)}, is beyond the horizon of this target, {shown(HORIZON * tick.ns)}"
         hint = "compile-definitions: { WEFT_TICK_NS: 1000000 } makes a tick of 1 ms, { WEFT_RX_TIME64: 1 } removes the limit"

@@ -1,5 +1,5 @@
-"""What a message says of a value whose class is derived from a type that can be sent: the reader
-would make a value of that type, which is another value, so such a value is refused at the write.
+"""Texts for messages about a value whose class is derived from a type that can be sent. The reader
+would make a value of the base type, which is another value, so the write refuses such a value.
 """
 
 from __future__ import annotations

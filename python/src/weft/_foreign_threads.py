@@ -3,7 +3,7 @@
 python/native/interpreter/foreign_threads.cpp notices the end of such threads.
 
 Invariants
-- The module waits for one thread at a time: while any foreign thread lives, no run concludes
+- The module waits for one thread at a time: while any foreign thread exists, no run concludes
   anything.
 - The module does not wait for the main thread, since the interpreter ends with that thread; nor for
   threads that `threading` has not started, since nothing reports their end.

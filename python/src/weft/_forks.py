@@ -2,13 +2,13 @@
 
 os.fork() calls functions that modules have registered (logging does). If the handler of a signal
 raises in such a function, Python prints the exception and drops it, so a Ctrl-C would do nothing.
-And if the handler raises after the fork, before the caller has noted the pid, nobody knows of the
+And if the handler raises after the fork, before the caller has noted the pid, no code knows of the
 child.
 
 Invariants
 - No handler that may raise runs from before the fork until `noted` has returned in the parent, and
   until fork() ends in the child.
-- A signal that comes meanwhile is handled once, afterwards, in the process to which the signal came.
+- A signal that arrives meanwhile is handled once, afterwards, in the process that received it.
 - The child of a fork never runs what follows an exception of fork().
 """
 
@@ -33,8 +33,9 @@ def fork(noted: Callable[[int], object]) -> int:
     a signal can raise. So if this function raises after the call of `noted`, there is a child.
 
     Raises:
-        OSError: the system cannot start a process. In the parent, whatever a handler raises. In the
-            child such an exception ends the child, with the status 1.
+        OSError: the system cannot start a process.
+        BaseException: in the parent, a handler has raised it. In the child such an exception ends
+            the child, with the status 1.
     """
     original = os.getpid()
     try:
@@ -80,7 +81,7 @@ _NOT_HANDLED = {getattr(signal, name) for name in ("SIGKILL", "SIGSTOP") if hasa
 
 
 def _put_back(before: list[tuple[int, _Handler]]) -> None:
-    """Sets these handlers again, all of them, also if one that is set already raises meanwhile."""
+    """Sets all of these handlers again, even if a handler that is already set raises meanwhile."""
     while before:
         number, handler = before.pop()
         try:
@@ -92,11 +93,11 @@ def _put_back(before: list[tuple[int, _Handler]]) -> None:
 
 
 def _handle(came: list[tuple[int, _Handler]]) -> None:
-    """Calls the handlers of these signals, in the order in which the signals came. If one raises,
-    the others are called all the same, as Python would.
+    """Calls the handlers of these signals, in the order in which the signals arrived. If one
+    raises, the others are called all the same, as Python would.
 
-    The handlers are called here, since a signal that is sent again would be told twice to a loop
-    that has set signal.set_wakeup_fd().
+    The handlers are called here, since a signal that is sent again would be reported twice to a
+    loop that has called signal.set_wakeup_fd().
     """
     if not came:
         return

@@ -27,7 +27,7 @@ def add() -> None:
 
 
 def remove(thread: int | None = None) -> None:
-    """Takes back what add() has recorded for a thread, by default for the calling thread."""
+    """Removes what add() has recorded for a thread, by default for the calling thread."""
     _helpers.discard(thread or threading.get_ident())
 
 
@@ -66,7 +66,7 @@ def foreign_threads() -> bool:
     if foreign:
         return not set(threads) <= noted
     known = noted.union(threads)
-    # Without a GIL, threads can only be counted. Recorded threads that lived before and after the
+    # Without a GIL, threads can only be counted. Recorded threads that existed before and after the
     # count are counted too; a recorded thread that has ended is not counted.
     before = {thread.ident for thread in threading.enumerate()}
     count = _thread._count() + 1  # _count() does not count the main thread

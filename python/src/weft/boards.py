@@ -1,10 +1,11 @@
-"""Processes of this program on boards that run MicroPython: `sensor.on(board)(…)` (rule 21).
+"""Processes of this program on boards: `sensor.on(board)(…)` (rule 21). The board runs MicroPython,
+or no operating system at all (`bare`).
 
     board = boards.connect("/dev/ttyACM0")
     run(sensor.on(board)(a.writer()), show(a.reader()))
 
-The source of the process and of what it uses goes to the board. `pip install 'weft-csp[serial]'`.
-The page is python/docs/boards.md.
+The source of the process, and of the functions that it uses, goes to the board. `pip install
+'weft-csp[serial]'`. The page is python/docs/boards.md.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def emulated(
 
     Raises:
         BadUse: there is no such chip, no emulator, no firmware or no node; the firmware does not
-            come to its prompt; an argument is out of range.
+            reach its prompt; an argument is out of range.
     """
     _checked("lease", lease)
     _checked("patience", patience)
@@ -154,14 +155,14 @@ def bare(
     patience: float = 60.0,
 ) -> BareBoard:
     """Returns a board for processes of placeable sources in C++ (weft.native.load). When the first
-    process begins, the firmware of all sources whose processes were placed is built, unless the
-    cache has it, and started.
+    process begins, the firmware of all sources whose processes were placed is built, or taken from
+    the cache, and started.
 
     Args:
         port: "emulated": an emulator of the RP2040. Otherwise the path of a serial port that leads
             to UART 0 of a board with an RP2040 in BOOTSEL mode, which is programmed by picotool
-            over USB. (No board was tried.)
-        baud: the speed in bits a second, for a port that has one. The firmware has 115200.
+            over USB. (This was not tried with a board.)
+        baud: the speed in bits a second, for a port that has one. The firmware uses 115200.
         lease: the seconds without a sign of life after which the board counts as dead; None: 3, for
             the emulator 20.
         patience: the seconds that the emulator may take to start.

@@ -118,8 +118,9 @@ class PeerDied(ChannelEnd):
     """The other side was killed (rule 4.5). A process that the exception leaves has failed; it has
     not ended quietly.
 
-    Attributes: in_doubt: true for a write to a channel whose home is another OS process, if its
-    value may have been taken (WIRE.md 8.1).
+    Attributes:
+        in_doubt: true for a write to a channel whose home is another OS process, if its value may
+            have been taken (WIRE.md 8.1).
     """
 
     in_doubt = False
@@ -132,15 +133,20 @@ class ProcessDied(WeftError):
     """An OS process ended before it could report how the process in it ended: it was killed, it
     crashed, or it called os._exit().
 
-    Attributes: process: the name of the process that ran in it. pid: the pid of the OS process.
-    signal: the number of the signal that ended it; ``None``: no signal did. status: its exit
-    status; ``None``: a signal ended it, or the status is not known. stack: where its threads were
-    when it crashed, as faulthandler writes it; empty: it was killed from outside, or ended itself.
-    out_of_memory: whether it was killed (SIGKILL) and, since it began, the system has killed
-    processes because memory ran out, so that it probably killed this one too. stderr: the last
-    lines that it had written to its standard error. refused: why this program ended the session
-    with it, and so ended the OS process; empty: this program did not do so. host: the name of the
-    host on another machine where the OS process ran; empty: it ran on this machine.
+    Attributes:
+        process: the name of the process that ran in it.
+        pid: the pid of the OS process.
+        signal: the number of the signal that ended it; ``None``: no signal did.
+        status: its exit status; ``None``: a signal ended it, or the status is not known.
+        stack: where its threads were when it crashed, as faulthandler writes it; empty: it was
+            killed from outside, or ended itself.
+        out_of_memory: whether it was killed (SIGKILL) and, since it began, the system has killed
+            processes because memory ran out, so that it probably killed this one too.
+        stderr: the last lines that it had written to its standard error.
+        refused: why this program ended the session with it, and so ended the OS process; empty:
+            this program did not do so.
+        host: the name of the host on another machine where the OS process ran; empty: it ran on
+            this machine.
     """
 
     def __init__(
@@ -176,7 +182,7 @@ class ProcessDied(WeftError):
         where = f" on host {host!r}" if host else ""
         text = f"the OS process {pid} of {process!r}{where} {how} before its process had ended"
         if refused:
-            text = f"the session with the OS process {pid} of {process!r} was ended by this program, which could not read what came: {refused}"
+            text = f"the session with the OS process {pid} of {process!r} was ended by this program, which could not read what it got: {refused}"
         self.stderr = stderr
         if stderr:
             text += f"{_WROTE}:\n{stderr}"
@@ -253,8 +259,7 @@ class NoResult(WeftError):
     AttributeError too). A NoResult keeps no traceback and no frame.
     """
 
-    # `args` contains a _Why, or an object of the extension that makes the texts when they are asked
-    # for.
+    # `args` contains a _Why, or an object of the extension that makes the texts when they are read.
 
     @property
     def process(self) -> str:
@@ -339,8 +344,11 @@ for _name in _OPERATIONS.split():
 class Deadlock(WeftError):
     """Every process was blocked, and nothing outside could wake any of them (rule 10).
 
-    Attributes: report: the whole text. knot: the paths of a smallest set of processes each of which
-    waits only for processes in the set. processes: every blocked process.
+    Attributes:
+        report: the whole text.
+        knot: the paths of a smallest set of processes each of which waits only for processes in the
+            set.
+        processes: every blocked process.
     """
 
     def __init__(

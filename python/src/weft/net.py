@@ -80,7 +80,8 @@ class Door:
     """The place at which programs of the same network open sessions with this program. `listen`
     returns one. At the end of its `with` block the door is closed.
 
-    Attributes: address: "HOST:PORT".
+    Attributes:
+        address: "HOST:PORT".
     """
 
     def __init__(self, address: str, folder: Any, trust: bool, name: str) -> None:
@@ -126,7 +127,7 @@ class Door:
         return session
 
     def close(self) -> None:
-        """Lets no more programs in; sessions go on. A second call does nothing."""
+        """Lets no more programs in; sessions remain open. A second call does nothing."""
         _open.discard(self)
         if self._closed:
             return
@@ -249,8 +250,10 @@ class Network:
 
     A coroutine makes calls that block the thread in the form `await io(network.writer)(name)`.
 
-    Attributes: address: the address at which other programs reach this one, "HOST:PORT"; "" if only
-    the relay reaches it. name: the name that this program gives itself.
+    Attributes:
+        address: the address at which other programs reach this one, "HOST:PORT"; "" if only the
+            relay reaches it.
+        name: the name that this program gives itself.
     """
 
     def __init__(
@@ -279,7 +282,7 @@ class Network:
             raise
 
     def _keep(self, session: Session) -> None:
-        """Keeps a session until it is over, and until the link, on its own thread, has read all
+        """Keeps a session until it has ended, and until the link, on its own thread, has read all
         bytes that were sent, since unread bytes would be lost. Runs on the loop's thread.
         """
         self._sessions.add(session)
@@ -411,7 +414,7 @@ class Network:
         self, n: int = 1, *, patience: float = 10.0, working_dir: str | Path | None = None
     ) -> FarHosts:
         """Returns all hosts of the network. Each call goes to one of them:
-        `worker(…).on(network.hosts())`. Hosts that come later are used too. Blocks the thread until
+        `worker(…).on(network.hosts())`. Hosts that join later are used too. Blocks the thread until
         there are `n` hosts. The first call of a function waits until `n` hosts may run it.
 
         Args:

@@ -100,7 +100,7 @@ class Board:
         self._recorder.write(path, patience)
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over. Returns the reason for its end. In a
+        """Blocks the thread until the session has ended. Returns the reason for its end. In a
         coroutine: `await io(board.wait)()`.
 
         Raises:

@@ -5,10 +5,10 @@ This module is loaded when an operation or a network first meets a running event
 13).
 
 Invariants
-- The Link of an event loop is made once, lives as long as the loop, and is woken through its
-  reader.
-- A cancellation may come after the operation that it should cancel has committed. Then it is
-  *owed*: it is requested again in the loop's next turn, unless `uncancel` took it back meanwhile,
+- The Link of an event loop is made once, exists as long as the loop exists, and is woken through
+  its reader.
+- A cancellation may arrive after the operation that it should cancel has committed. Then it is
+  *owed*: it is requested again in the loop's next turn, unless `uncancel` withdrew it meanwhile,
   as `asyncio.timeout` and `TaskGroup` do.
 """
 
@@ -225,7 +225,7 @@ class _Saying:
         before = signal.getsignal(signal.SIGINT)
         runners = getattr(getattr(before, "func", None), "__name__", "") == "_on_sigint"
         if runners or before is signal.default_int_handler:
-            self._before = before  # before the handler, since a Ctrl-C can come once it is set
+            self._before = before  # set first, because the handler reads this field
             self._set(self._say, loop)
 
     def end(self, loop: Any, wait: object) -> None:
@@ -250,7 +250,7 @@ class _Saying:
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
-        # cleared last, because a Ctrl-C that has come earlier still needs `_before`
+        # cleared last, because the handler of an earlier Ctrl-C still needs `_before`
         self._before = None
 
     def _set(self, handler: Any, loop: Any) -> None:
@@ -465,7 +465,7 @@ _EXPIRED = "a timeout of Weft has expired"
 
 
 class TaskLimit:
-    """The limit of a `timeout` in an asyncio task. When the time has come, the limit cancels the
+    """The limit of a `timeout` in an asyncio task. When the time is reached, the limit cancels the
     task. The limit recognises its own request by the task's count of requests, and in Python 3.10
     by the message.
     """
@@ -484,7 +484,7 @@ class TaskLimit:
         return self._asked if self._open else self._mine
 
     def enter(self, when: float | None, relative: bool, again: bool) -> None:
-        assert not again  # Timeout has refused it
+        assert not again  # Timeout refuses again=True in an asyncio task
         self._task = asyncio.current_task()
         if self._task is None:
             raise BadUse("a timeout outside any task: use it in a coroutine that a task runs")

@@ -7,9 +7,9 @@ Invariants
    wait in the order in which they were made.
  3 All running calls may depend on a call that still waits. So while calls wait for a thread,
    another thread watches. Whenever no call has ended for PATIENCE seconds, the watcher starts one
-   thread beyond LIMIT, which ends after one call. The watcher starts only one thread at a time,
-   because slow calls look the same: thousands of slow calls must not become thousands of threads at
-   once.
+   thread beyond LIMIT, which ends after one call. The watcher cannot distinguish such calls from
+   slow ones, so it starts only one thread at a time: thousands of slow calls must not become
+   thousands of threads at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PATIENCE = 0.05  #: the seconds between two checks of whether a call waits and n
 # The main thread can submit a call, and in the main thread a signal handler can raise an exception
 # between any two steps. So no lock is used: each method of these queues takes effect completely or
 # not at all.
-# the calls that wait for a thread; None ends the thread that takes it
+# the calls that wait for a thread; None ends the thread that receives it
 _waiting: SimpleQueue[Any] = SimpleQueue()
 _idle: SimpleQueue[None] = SimpleQueue()  # contains an item for each thread that waits for a call
 # contains an item for each thread that the pool can still start
@@ -118,7 +118,7 @@ def _next() -> Any:
     _took_item(_idle)
     if call is None:
         try:
-            return _waiting.get_nowait()  # a call came while this thread still counted as idle
+            return _waiting.get_nowait()  # a call arrived while this thread still counted as idle
         except Empty:
             return None
     _add_thread_if_needed()
@@ -136,7 +136,7 @@ def _work(permits: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         permits.put(None)
-    _add_thread_if_needed()  # a call that came before the permit was put back has started no thread
+    _add_thread_if_needed()  # a call made before the permit was put back has started no thread
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
@@ -171,7 +171,7 @@ def _help_waiting_calls(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _add_thread_if_needed()  # a call that came before this watcher ended has started no other one
+    _add_thread_if_needed()  # a call made before this watcher ended has started no other watcher
 
 
 def _forget() -> None:

@@ -53,17 +53,17 @@ class Timeout:
 
     @property
     def expired(self) -> bool:
-        """Within the block: whether the time has come. After the block: whether this timeout ended
-        the block.
+        """Within the block: whether the time has been reached. After the block: whether this
+        timeout ended the block.
         """
         return self._limit is not None and bool(self._limit.expired)
 
     def reschedule(self, seconds: float | None) -> None:
-        """Moves the end of the time limit. If the time has come but has not ended an operation yet,
-        the block goes on.
+        """Moves the end of the time limit. If the time has been reached but has not ended an
+        operation yet, the block goes on.
 
         Args:
-            seconds: from now; ``None``: the time never comes.
+            seconds: from now; ``None``: there is no limit.
         Raises:
             BadUse: the call is outside the block or in another process, or the timeout has already
                 ended an operation of the block.
@@ -158,7 +158,7 @@ def timeout(seconds: float | None, *, again: bool = False) -> Timeout:
     """Limits how long a block may wait: ``async with timeout(2.0):``, in threads and greenlets
     ``with timeout(2.0):``.
 
-    When the time has come, the operation of Weft in which the block waits, or its next operation,
+    When the time is reached, the operation of Weft in which the block waits, or its next operation,
     is withdrawn (rule 6), and the block ends with TimeoutError. An operation that had committed
     delivers its value. A computation is not interrupted.
 
@@ -168,8 +168,9 @@ def timeout(seconds: float | None, *, again: bool = False) -> Timeout:
         again: whether each operation of the block is withdrawn from then on, as in trio, also if
             the block catches Cancelled. Otherwise one operation is. Not in an asyncio task.
     Raises:
-        TimeoutError: at the block's end, if this timeout ended it. BadUse: nan; the timeout is
-            entered twice, or left out of order or in another process.
+        TimeoutError: at the block's end, if this timeout ended it.
+        BadUse: `seconds` is nan; or the timeout is entered twice, or left out of order or in
+            another process.
     """
     return Timeout("timeout", seconds, True, False, again)
 

@@ -1,1 +1,1 @@
-"""The parts of weft.boards, which runs processes on boards with MicroPython (rule 21)."""
+"""The parts of weft.boards, which runs processes on boards (rule 21)."""

@@ -11,7 +11,7 @@ from weft.errors import BadUse
 
 __all__ = ["Taken", "ends_in", "take"]
 
-_DEEPEST = 12  # lists and dicts in each other; an order adds 4 around them, and a link takes 16
+_DEEPEST = 12  # levels of nested lists and dicts; an order adds 4 levels, and a link carries 16
 
 
 class Taken(NamedTuple):

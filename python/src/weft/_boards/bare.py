@@ -8,9 +8,9 @@ The board's part is mcu/csp/board/host.cpp, which has the messages.
 Invariants
 - `_starting` is held while the firmware is started. The firmware changes only while no process runs
   on the board.
-- A slot names an end that this program hands out. It is used again when the board has given up the
-  end and has said so. The slots of message ends are used in turn, so a slot rests for as long as the
-  other calls take.
+- A slot names an end that this program gives to the board. The slot is used again once the board
+  has reported that it has released the end. The slots of message ends are used in turn, so that a
+  slot is used again as late as possible.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Placing(_placing.Placing):
     Args:
         where: the board's name for messages.
         started: starts the board with the firmware at a path. Returns its session, with a function
-            that ends it; and a function that returns what is known when the session has broken.
+            that ends it; and a function that returns what is known about a broken session.
         flash: whether the firmware is for the board's flash.
     """
 
@@ -196,7 +196,7 @@ class Placing(_placing.Placing):
 
     def over(self, number: int) -> None:
         with self._lock:
-            if self._running.keys() <= {number}:  # nobody will report these calls
+            if self._running.keys() <= {number}:  # no report will name these calls
                 self.channel_names.clear()
                 self.paths.clear()
 
@@ -206,7 +206,7 @@ class Placing(_placing.Placing):
                 most = CALLS if kind == "news" else ENDS
                 what = "processes" if kind == "news" else "ends of one side"
                 raise BadUse(
-                    f"the board at {self._where} has no room for more: it runs at most {most} {what} "
+                    f"the board at {self._where} has no room for more: it has at most {most} {what} "
                     "at a time"
                 )
             return self.slots[kind].popleft()
@@ -290,7 +290,7 @@ class Running(_placing._Running):
         news = self._slots[0][1]
         return ("start", n, self._placing.entry(name), news, channels, values)
 
-    # What comes back.
+    # The board's messages.
 
     def _next(self) -> Any:
         what, *rest = super()._next()
@@ -327,7 +327,7 @@ class Running(_placing._Running):
 
     def _lack(self, why: str, needs: int, has: int) -> str:
         if not needs:
-            return f"{why}: let others end first"
+            return f"{why}: try again when other processes there have ended"
         what = why or "its frame"
         return f"{what} needs {needs} bytes, and the board has {has} for all of that kind"
 

@@ -74,7 +74,7 @@ class Machine:
                     line.connect(str(path))
                 except OSError as error:
                     if self._process.poll() is None and time.monotonic() < until:
-                        time.sleep(0.01)  # no event tells that the emulator has made its socket
+                        time.sleep(0.01)  # no event reports that the emulator has made its socket
                         continue
                     raise BadUse("emulated: the emulator has not started") from error
                 line.setblocking(False)
@@ -88,8 +88,8 @@ class Machine:
             return ""
 
     def ended(self) -> str:
-        """Returns what the emulator has printed, when it has ended; "" if it goes on for a second
-        more."""
+        """Waits for the emulator to end. Returns what it has printed; "" if it still runs after a
+        second."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
             return self.printed()

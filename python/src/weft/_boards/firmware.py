@@ -47,12 +47,12 @@ _SOURCES = (
 
 
 class Compiled(NamedTuple):
-    """A source that was compiled for the board. It also stands for the source of a call."""
+    """A source that was compiled for the board. It also serves as the source of a call."""
 
     path: Path  #: the source
     object: Path  #: the object file
     processes: tuple[str, ...]  #: the names of its processes
-    files: dict[str, str]  #: for each file that it includes and is not Weft's: name → path
+    files: dict[str, str]  #: for each included file that is not Weft's: name → path
 
     @property
     def size(self) -> int:
@@ -70,7 +70,7 @@ class _Tools(NamedTuple):
     def command(self, source: Path, to: Path) -> list[str | Path]:
         kind = [CXX, *_CXX.split()] if source.suffix in (".cpp", ".cc", ".cxx", ".C") else [CC]
         c11 = ["-std=c11"] if source.suffix == ".c" else []
-        # As in mcu/Makefile: what shares the first block of the flash must be small.
+        # As in mcu/Makefile, because the code in the first block of the flash must be small.
         small = ["-Os"] if source.name in ("start.c", "board.c") else []
         return [
             *kind,
@@ -116,7 +116,7 @@ def _kept(name: str) -> Path:
 
 
 def _make(to: Path, command: Sequence[str | Path], source: Path, warns: bool = True) -> None:
-    """Runs a command that writes a file, in whose place the command has the word TO."""
+    """Runs a command that writes the file `to`. The word TO in the command stands for its path."""
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=to.parent) as beside:
@@ -186,7 +186,7 @@ def linked(sources: list[Compiled], flash: bool = False) -> tuple[Path, list[str
 
     Args:
         flash: whether the firmware is for the board's flash (a .uf2 file, which picotool and the
-            boot loader take); otherwise it is for its RAM.
+            boot loader accept); otherwise it is for its RAM.
     Raises:
         BadUse: two sources have a process of one name; or the firmware has no room on the board.
     """
@@ -251,7 +251,7 @@ def _table(names: list[str]) -> str:
 
 
 def _runtime(tools: _Tools) -> list[Path]:
-    """Returns the objects of Weft's own sources."""
+    """Returns the object files of Weft's own sources, after compiling those that are missing."""
     folder = _kept(f"runtime-{tools.key}")
     sources = [file for pattern in _SOURCES for file in sorted(tools.root.glob(pattern))]
     objects = [folder / f"{file.parent.name}-{file.stem}.o" for file in sources]

@@ -1,4 +1,4 @@
-"""Programs a board with an RP2040 by picotool, over USB. (No board was tried.)"""
+"""Programs a board with an RP2040 by picotool, over USB. (This was not tried with a board.)"""
 
 from __future__ import annotations
 

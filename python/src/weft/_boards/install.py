@@ -20,7 +20,7 @@ from weft.errors import BadUse
 __all__ = ["VERSION", "About", "look", "put"]
 
 VERSION = 1  # of the orders and answers between weft.boards and micropython/weft/_placed.py
-PACKAGE = Path(__file__).parents[1] / "_pure"  # as micropython/weft is
+PACKAGE = Path(__file__).parents[1] / "_pure"  # a copy of micropython/weft
 ROOM = 200_000  # bytes of free heap with which a board compiles the package from its sources
 _PIECE = 180  # bytes of a file that one line of code carries to the board
 
@@ -43,7 +43,7 @@ print(repr((sys.implementation[0],sys.platform,getattr(sys.implementation,"_mpy"
 
 
 class About(NamedTuple):
-    """A board's answer about itself."""
+    """What a board reports about itself."""
 
     implementation: str  #: "micropython"
     platform: str  #: such as "rp2"
@@ -56,7 +56,8 @@ class About(NamedTuple):
 
 
 def look(prompt: Prompt, where: str, patience: float) -> About:
-    """Asks a board at its raw prompt what it has. `where` is the board's name for messages.
+    """Asks a board at its raw prompt for the fields of About. `where` is the board's name for
+    messages.
 
     Raises:
         BadUse: the board does not run MicroPython, or has another version of Weft.

@@ -151,7 +151,7 @@ class Placing(_hosts.Elsewhere):
         self._calls: list[Call] = []
         self._own: dict[int, Own] = {}
         self._number = self._owns = 0  # the numbers of the latest call and channel of the board
-        self._running: dict[int, _Running] = {}  # the calls under way, by number; under _lock
+        self._running: dict[int, _Running] = {}  # the calls under way; changed under _lock
         if session is not None:
             self._open(session)
 
@@ -322,7 +322,7 @@ class _Running:
         self._started = False
         self._begin: list[Any] = []  # the order that starts the process on the board
         self._resent = 0
-        self.told = False  # whether the board has told how the process ended
+        self.told = False  # whether the board has reported how the process ended
         self._line = ""  # what the process has printed since its last newline
         process = _native.current_process()
         self.path = process.path if process is not None else call.name
@@ -366,7 +366,8 @@ class _Running:
 
     def _order(self, *what: Any) -> None:
         """Gives the board an order. Waits until the board has the order, even if this process is
-        asked to end meanwhile: without the order nobody would take the ends that it names.
+        asked to end meanwhile: without the order the board would not receive the ends that the
+        order names.
         """
         while True:
             try:
@@ -393,7 +394,7 @@ class _Running:
 
     def _drop_ends(self, ends: list[Any]) -> None:
         """Makes the board take the ends of this call and retire them, since the call will not
-        begin. If the board is gone, the ends have died with it.
+        begin. If the board is lost, the ends have died with it.
         """
         with contextlib.suppress(PeerDied):
             far = [[[], False, key, writes] for _, own, key, writes in ends if not own]
@@ -437,7 +438,7 @@ class _Running:
             first = 1
         placing.kept.add(source.digest)
 
-    # What comes back.
+    # The board's messages.
 
     def _next(self) -> Any:
         """Returns the next message of the board. If this process is asked to end, asks the process

@@ -32,7 +32,7 @@ class Prompt:
         """Stops what the board runs, and waits for its raw prompt.
 
         Raises:
-            BadUse: no raw prompt comes within `patience` seconds, or the line is closed.
+            BadUse: no raw prompt appears within `patience` seconds, or the line is closed.
         """
         until = time.monotonic() + patience
         while True:
@@ -77,7 +77,7 @@ class Prompt:
         until = time.monotonic() + patience
         self._came = b""
         self._write(code.encode() + b"\x04", until)
-        self._must(b"OK", until, 1)  # what comes after OK is for the code, so it is not read here
+        self._must(b"OK", until, 1)  # what follows OK is for the code, so it is not read here
 
     def leave(self, patience: float) -> None:
         """Waits until the code that has had the line has ended, and leaves the board at its ordinary
@@ -101,7 +101,7 @@ class Prompt:
         return before
 
     def _until(self, text: bytes, until: float, most: int = 4096) -> bytes | None:
-        """Returns what comes before `text`, or None if `text` does not come in time. Reads at most
+        """Returns the bytes before `text`, or None if `text` does not arrive in time. Reads at most
         `most` bytes at a time.
         """
         while text not in self._came:

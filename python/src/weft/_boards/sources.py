@@ -1,13 +1,13 @@
 """Takes the source of a process function, and of what the function uses, out of its module. The
-rest of the module stays here, because a board has little room.
+rest of the module is not sent, because a board has little memory.
 
     taken(function) ──the names in its syntax──► the statements of its module that bind these names
         ──the names in these statements──► … ──imports of modules beside its file──► these modules,
         whole ──► Source: the files and their digest
 
 Invariants
-- Nothing is imported or run here: names are found by syntax. Of the globals that go along the
-  values are looked at, too: the board makes its own value, so the value must be plain.
+- Nothing is imported or run here: names are found by syntax. The values of the globals that go
+  along are examined too: the board makes its own value, so the value must be plain.
 - Each statement keeps its line, so that a traceback of the board names lines of the real file.
 """
 
@@ -366,7 +366,7 @@ def _globals_of(node: Any) -> set[str]:
 
 def _without_main(text: str) -> str:
     """Returns a module's text without the blocks of `if __name__ == …` and `if TYPE_CHECKING`.
-    Their lines stay, empty.
+    The lines of these blocks remain as empty lines.
     """
     lines = text.splitlines()
     for node in ast.parse(text).body:

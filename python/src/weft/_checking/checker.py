@@ -107,7 +107,7 @@ def check_function(
         search: False if only the tokens are run.
         name: the name of the function in the report.
         command: the command that replays a schedule, without the token.
-        progress: called with a line that says how far the search has come.
+        progress: called with a line that says how far the search is.
         world: the world, if the caller has entered it already.
     Raises:
         BadUse: a token cannot be read, or a check is under way already.
@@ -167,14 +167,14 @@ class _Check:
         self._observe: Any = None  # the observer of the next run
         self._printed = io.StringIO()
         self._runs = 0
-        self.looks = 0  # how often this process has looked for messages of its children
+        self.looks = 0  # how often this process has checked for messages of its children
         self.report = Report(self.name, time=options.time)
         # Path → how the process ended when it was first observed, and the sentence about that.
         self.endings: dict[str, tuple[str, str]] = {}
         self.left: dict[str, str] = {}
         self.first_value: Any = None
         self.shared = False
-        # the number of schedules run by searches that are over (parallel.py)
+        # the number of schedules run by searches that have ended (parallel.py)
         self.ways_before: dict[str, int] = {}
         self._watch: Watch | None = None
         self.began = _patches.real.clock()

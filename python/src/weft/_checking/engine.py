@@ -228,7 +228,7 @@ class Search:
         #: If so, an auto search goes on with "walk", "pct" and "few" to its bounds.
         self.unproven = False
         self.races = (0, 0)  #: how many races were run in both orders, and how many races there are
-        self.timed = False  #: whether a process has set a time, in a schedule
+        self.timed = False  #: whether a process has set a time in any schedule
         self._chances = 0.0
         self._walks = 0
         self._longest = 100

@@ -11,7 +11,7 @@ copied.
       └──slow──► before each operation it waits for a time, which comes when no other can go on
 
 Invariants
-- Each fault is a decision of the engine, made where the process comes to an operation.
+- Each fault is a decision of the engine, made where the process reaches an operation.
 - A dead process has no effect on others: its `finally` blocks run, but reach no other process.
 - A Supervisor makes several attempts. An attempt that is not the last has ends of its own, beside
   those that the supervisor holds, so the channels outlive the death of that attempt (rule 7.13).
@@ -133,7 +133,7 @@ class Here:
         """Runs the function in this OS process, as a host would do in another.
 
         Raises:
-            ProcessDied: a fault has killed it.
+            ProcessDied: a fault has killed the process.
             BadUse: an argument or the result cannot be pickled.
             BaseException: what the function raised.
         """

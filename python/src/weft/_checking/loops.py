@@ -9,7 +9,7 @@ coroutine given to `asyncio.run` is ordinary code, and `run_async` in it is `run
                           └─────────► anything else of asyncio: refused
 
 Invariants
-- main never suspends: each await is over at once, or is refused. So no loop would have an order to
+- main never suspends: each await ends at once, or is refused. So no loop would have an order to
   decide.
 - World.driven is true exactly while the coroutine is under way.
 """
@@ -129,7 +129,7 @@ def _without_loop(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
 
 def _needs_loop(error: BaseException) -> bool:
     """Returns whether the error says that there is no event loop: if so, an asyncio task could do
-    what raised the error. A BadUse that has come through Weft's Python code was raised in a
+    what raised the error. A BadUse that has passed through Weft's Python code was raised in a
     process.
     """
     if isinstance(error, Refused):

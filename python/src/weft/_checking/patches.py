@@ -512,7 +512,7 @@ def _imports(module: str) -> None:
 
 def _watch(world: World | None) -> None:
     """From now on records the effects that runs of this World have outside the program; None ends
-    the recording. The audit hook stays as long as the interpreter lives; without a World it only
+    the recording. The audit hook remains until the interpreter ends; without a World it only
     tests two variables.
     """
     global _watched, _hooked

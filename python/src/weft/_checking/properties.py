@@ -2,7 +2,7 @@
 objects were given to two processes (rule 17.6).
 
 Invariants
-- The observer changes nothing, and once the run is over it keeps only texts.
+- The observer changes nothing, and once the run has ended it keeps only texts.
 - An object counts as shared if two processes can reach it from their arguments or closures, neither
   has started the other, and the object has changed during the run. An object that both only read
   does no harm.

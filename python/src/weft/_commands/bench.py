@@ -156,7 +156,7 @@ def pass_on(command: Sequence[str]) -> int:
     kept = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process = subprocess.Popen(command)
-        for number in numbers[:1]:  # a signal came before the command was started
+        for number in numbers[:1]:  # a signal arrived before the command was started
             process.send_signal(number)
         status = process.wait()
     finally:

@@ -4,13 +4,13 @@ files of their flight recorders, and the host's clock (WIRE-NETWORKS.md 17.9; ru
     the observer (_commands/host_observer.py) ──a question──► tells_observer(), in one of the host's OS
         processes ──the door (rule 14.9) of each OS process of the agent──► the answer
 
-Each agent runs tells_observer(), whatever else it allows. It tells nothing of OS processes that have
-no door (WEFT_INSPECT=0).
+Each agent runs tells_observer(), whatever else it allows. It reports nothing about OS processes
+that have no door (WEFT_INSPECT=0).
 
 Invariants
 - A question is a list: its name, and its arguments. An answer is one value; the answer to `flight`
   is several values, of which the last is None.
-- Nothing is changed in the OS processes that are looked at.
+- Nothing is changed in the OS processes that are inspected.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Observer:
             which, value = threads.select(guard, threads.after(seconds))
         except (PeerDied, Poisoned, Retired):
             self._runs.join(PATIENCE)
-            raise BadUse(f"host {self.name} tells nothing: {self._wrong}") from None
+            raise BadUse(f"host {self.name} cannot be looked at: {self._wrong}") from None
         if which:
             raise BadUse(f"host {self.name} has not answered for {seconds:g} s")
         return value

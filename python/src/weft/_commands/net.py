@@ -60,7 +60,7 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 def until_stopped(what: str, serve: Callable[[], int]) -> int:
-    """Runs serve() until it returns or a signal comes. Returns the exit status. `what` names the
+    """Runs serve() until it returns or a signal arrives. Returns the exit status. `what` names the
     server in the message that names the signal.
     """
     kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}

@@ -2,8 +2,8 @@
 Weft's names differ between the two.
 
 Invariants
-- MicroPython's unix port has answered each fact (micropython/tests/portable_facts.py). Nobody has
-  written one from memory.
+- MicroPython's unix port has answered each fact (micropython/tests/portable_facts.py). No fact was
+  written from memory.
 - A difference has a key: `NAME` or `CLASS.MEMBER` if one side lacks the name; `NAME(keyword=)` if
   the callable NAME takes no such keyword there; `NAME(…)` if NAME takes fewer arguments by place
   there. The keys have CPython's names of classes.

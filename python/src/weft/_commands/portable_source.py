@@ -6,13 +6,13 @@ the file use them.
 Invariants
 - Nothing of the file is imported or run. Only modules of CPython's own library are imported, to
   look up names in them.
-- A finding follows from the text alone. What the text does not tell, such as the type of a
+- A finding follows from the text alone. What the text does not show, such as the type of a
   parameter, leads to no finding. So a file without findings may still fail. A file with a finding
-  fails on the side that lacks it, once the program comes to that place.
+  fails on the side that lacks the name, once the program reaches that place.
 - An import or a name in `try:` is no finding if a handler catches the error that MicroPython raises
   for it. In the branch of `if sys.implementation.name == "micropython":` only MicroPython must have
   what is used, so what MicroPython lacks is a finding there, and what CPython lacks is not. In the
-  `else` it is the other way round.
+  `else` branch the opposite holds.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ class Reader:
     def _find(
         self, node: ast.AST, name: str, lacks: str, reason: str, instead: str, raised: str = ""
     ) -> None:
-        """Adds a finding, unless the program catches the error `raised`, or comes to this place
-        only on the side that has the name.
+        """Adds a finding, unless the program catches the error `raised`, or reaches this place only
+        on the side that has the name.
         """
         if lacks == MICROPYTHON and re.match(r"weft\.\w+", name):
             # On MicroPython the package raises ImportError and its modules AttributeError, for an
@@ -206,7 +206,7 @@ class Reader:
         self.found.append(Finding(self.source.path, line, name, MICROPYTHON, reason, instead, node))
 
     def _read_strings(self) -> None:
-        """Looks at how strings are written: the syntax tree does not tell that."""
+        """Examines how strings are written, which the syntax tree does not show."""
         before = ""
         for token in tokenize.tokenize(io.BytesIO(self.source.text).readline):
             text = token.string

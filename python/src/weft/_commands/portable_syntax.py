@@ -2,12 +2,13 @@
 to run, and a test that finds this syntax in a syntax tree.
 
 micropython/tests/portable_facts.py runs each snippet on MicroPython's unix port, and writes into
-portable_facts.json which snippets fail. `weft portable` looks in a file for the syntax of these.
+portable_facts.json which snippets fail. `weft portable` searches a file for the syntax of those
+snippets.
 
 Invariants
 - On CPython 3.10 and later a snippet raises nothing, but that of `except*` needs 3.11. The test of
   a probe finds the probe's own snippet (python/tests/test_portable.py).
-- A test looks at one node of the tree, and at what is inside that node.
+- A test examines one node of the tree, and what is inside that node.
 """
 
 from __future__ import annotations
@@ -367,8 +368,8 @@ def _braces(text: str) -> bool:
 
 
 # Ways to write strings, which a syntax tree does not show. Each has its name, what to write
-# instead, and a test. The test gets the string's text, and before it the text of the string that
-# stands directly before this one, or "" if another token stands there.
+# instead, and a test. The arguments of a test are the text of the string directly before this one
+# ("" if another token is there), and the text of this string.
 STRINGS: tuple[tuple[str, str, Callable[[str, str], bool]], ...] = (
     (
         "a raw f-string",

@@ -198,7 +198,7 @@ def _need_greenlets() -> None:
 
 
 class _InterruptWatch:
-    """Remembers whether Ctrl-C has come, whatever the program does about it. (Click, for example,
+    """Records whether Ctrl-C was pressed, whatever the program does about it. (Click, for example,
     turns it into an exit status of its own.)
 
     This class replaces no handler: Python itself writes the number of each signal to a pipe.

@@ -536,7 +536,7 @@ def graph(
         if args or backend:
             raise BadUse(f"{file} runs already: --on and arguments are for a program in a file")
         with _no_look_is_bad_use(), _visit.Looking(pid) as looking:
-            # a look knows the channel at which a thread waits only if another look came before
+            # a look knows the channel at which a thread waits only if another look preceded it
             looking.look(0.05)
             text = _graph.as_text(kind, _graph.looked(looking.look(0.5, _DRAWN)))
     else:

@@ -6,8 +6,8 @@ nats://…`: joins the network, and asks each of its hosts (host_observer.py).
 Invariants
 - A host that does not answer hides no other; a sentence says why it does not.
 - A host is asked one question at a time.
-- A look waits for a host once: if the host has not answered then, later looks take its answer when
-  it comes.
+- A look waits for a host once: if the host has not answered then, a later look uses its answer once
+  the answer has arrived.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Asked:
         self._over = False
 
     def ask(self, interval: float, most: int) -> futures.Future[dict[str, Any]]:
-        """Returns the answer that is to come: that of an earlier question if no look has received
+        """Returns the answer that is awaited: that of an earlier question if no look has received
         that answer yet, otherwise that of a new question.
         """
         with self._lock:
@@ -134,8 +134,8 @@ class _Asked:
 
 
 class FarLooking:
-    """Looks at all hosts of a network, as _visit.Looking looks at one program. Hosts may come and go
-    between two looks.
+    """Looks at all hosts of a network, as _visit.Looking looks at one program. Hosts may join and
+    leave between two looks.
 
     Args:
         patience: how many seconds after the interval a look waits for a host. None: as long as an
@@ -171,7 +171,7 @@ class FarLooking:
         limit = None if self._patience is None else interval + self._patience
         answers = [(asked.ask(interval, most), asked.prompt) for asked in self._asked.values()]
         futures.wait([one for one, prompt in answers if prompt or limit is None], limit)
-        if (left := until - time.monotonic()) > 0:  # the wait ended before the interval was over
+        if (left := until - time.monotonic()) > 0:  # the wait ended before the interval had passed
             time.sleep(left)
         told: dict[str, dict[str, Any]] = {}
         hosts = []

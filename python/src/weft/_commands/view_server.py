@@ -9,9 +9,9 @@ browsers on this machine.
 Invariants
 - The server listens on loopback alone. A request without the token, with the name of another host
   (DNS rebinding), or from a page of another origin, gets a sentence and nothing of the program.
-- While no browser listens, the program is not looked at.
+- While no browser listens, no looks are made.
 - A browser receives the newest look. A slow browser misses some looks, since none are kept for it.
-  A browser that has gone is noticed at the next event, or within HEARTBEAT.
+  A browser that has disconnected is noticed at the next event, or within HEARTBEAT.
 - The token is compared in constant time, and is in no log.
 """
 
@@ -126,7 +126,7 @@ class Looks:
 
     def stop(self) -> None:
         """Ends the looks for each browser. This method may be called at any time and any number of
-        times. It returns once the look under way is over.
+        times. It returns once the look under way has ended.
         """
         with self._changed:
             self._stopped = True

@@ -1,5 +1,5 @@
 """Puts C++ frames into the traceback of a component's failure, so that the traceback shows where
-the failure came from.
+the exception was thrown.
 
     a debug build's addresses (weft/component_stack.hpp) ──addr2line──► functions, files, lines ──through()──► frames of the traceback
 

@@ -54,8 +54,8 @@ def at_work(change: int) -> None:
 def attends(end: Any) -> None:
     """Records that from now on a thread waits at this reader for orders of the parent. The thread
     has already been counted as at work. While it waits there, and the parent knows that, it does
-    not count. Once an order has come to the reader, the thread counts again, because it carries out
-    that order.
+    not count. Once an order has arrived at the reader, the thread counts again, because it carries
+    out that order.
     """
     with _lock:
         _attended.add(end)

@@ -140,7 +140,7 @@ class Member:
                 self._by.send(self._question, socket.MSG_DONTWAIT)
 
     def take(self) -> Any:
-        """Reads the bytes that have come from the host. Returns the answer to the last question
+        """Reads the bytes that have arrived from the host. Returns the answer to the last question
         once the answer is complete, otherwise None.
         """
         try:

@@ -123,7 +123,7 @@ class Spaces:
         self.waiters: dict[_Node, Waiter] = {}
         self.facts: list[tuple[Any, Waiter, dict[int, Place]]] = []
         #: Ends that peers hold. `doubled` contains the pairs of spaces with two sessions. The ends
-        #: of these spaces cannot be told apart, and are left out.
+        #: of these spaces cannot be distinguished, and are left out.
         self.lent = {
             (s.incarnation, peer, name): (s.incarnation, place)
             for s in spaces

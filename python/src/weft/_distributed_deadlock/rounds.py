@@ -12,9 +12,9 @@ programs, answers for all its hosts, and asks these programs by frames (answer_p
 10.8). In both cases C++ code finds out whether all spaces stand still.
 
 Invariants
-- The second round begins after the first is over. If no space has sent or taken a frame in between,
-  there was a moment at which all spaces stood still; and if each has taken all frames that its
-  peers have sent, no frame was under way. Then no process will ever be woken.
+- The second round begins after the first has ended. If no space has sent or received a frame in
+  between, there was a moment at which all spaces stood still; and if each has received all frames
+  that its peers have sent, no frame was under way. Then no process will ever be woken.
 - A space whose calls or threads may still do something reports that it does not wait.
 """
 
@@ -111,15 +111,16 @@ def may_have_calls(caller: State) -> None:
 
 
 def calls_go_on(caller: State, lot: Any) -> None:
-    """Records that calls have come. Takes no lock, like calls_are_over() (_hosts/pool.py)."""
+    """Records that the Executor has received calls. Takes no lock, like calls_are_over()
+    (_hosts/pool.py)."""
     _native._outside(True)  # done first, so that this count is never less than the number of lots
     caller.lots.add(lot)
 
 
 def calls_are_over(caller: State, lot: Any) -> None:
-    """Records that the calls of the lot are over, or were never added. When all lots of an Executor
-    are over, a parent that has asked this space meanwhile is made to ask again. A second call does
-    nothing."""
+    """Records that the calls of the lot have ended, or were never added. When all lots of an
+    Executor have ended, a parent that has asked this space meanwhile is made to ask again. A second
+    call does nothing."""
     global _asked
     try:
         caller.lots.remove(lot)
@@ -521,7 +522,7 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
 
 def _mine(members: list[Member]) -> Space:
     global _asked, _late, _waiting
-    _asked = True  # set before the look: the calls that the look still finds will be over later
+    _asked = True  # set before the look, because the calls that the look finds will end later
     callers = _with_calls()
     before = _at_work.look()
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
@@ -615,7 +616,7 @@ def _read_bell(ring: socket.socket) -> bool:
 
 def _hear_other_programs() -> tuple[int, bytes, bool] | None:
     """Answers the questions of other programs, and carries out the deadlocks that they have
-    announced. Returns the result of this program's own round, if that round is over."""
+    announced. Returns the result of this program's own round, if that round has ended."""
     questions, found, verdicts = _native._rounds_news()
     for asker, number in questions:
         _answer_program(asker, number)

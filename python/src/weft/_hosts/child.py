@@ -54,7 +54,7 @@ __all__ = ["main", "run_call", "taken"]
 
 _parent_gone = False  # whether the parent has released this OS process
 _LONGEST_TEXT = 1000  # the longest part of a text that is sent, in characters
-AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
+AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent has ended
 
 
 class _ReachedRun(BaseException):
@@ -73,7 +73,7 @@ def _imports() -> bool:
     return False
 
 
-# The function that goes on in place of the run. Its argument is the reason why nothing can run in
+# The function that continues in place of the run. Its argument is the reason why nothing can run in
 # this OS process, or None.
 GoesOn = Callable[[BaseException | None], NoReturn]
 
@@ -278,7 +278,7 @@ def answer(
     process for a dead one.
 
     Raises:
-        ChannelEnd: the caller is gone, or no longer waits.
+        ChannelEnd: the caller has ended, or no longer waits.
     """
     try:
         return write(value, failure)
@@ -322,9 +322,9 @@ def _serve(
     wrong: BaseException | None,
     prepared: dict[str, Any],
 ) -> None:
-    """Does all steps of a call, from taking its ends to writing its result. `ours` names the two
-    channels of the call itself, followed by its terms if it is supervised. `wrong` is the reason
-    why nothing can run here, or None.
+    """Carries out all steps of a call, from taking its ends to writing its result. `ours` names the
+    two channels of the call itself, followed by its terms if it is supervised. `wrong` is the
+    reason why nothing can run here, or None.
     """
     orders, result = link.take(ours[0]), link.take(ours[1])
     terms = ours[2] if len(ours) > 2 else None
@@ -354,7 +354,7 @@ def _serve(
 
 
 def _let_go(end: Any) -> None:
-    with contextlib.suppress(BadUse):  # the session is over
+    with contextlib.suppress(BadUse):  # the session has ended
         end.retire()
 
 
@@ -541,7 +541,7 @@ def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
 
 
 def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:
-    """Serves the parent until the parent releases this OS process, or is gone. `wrong` is the
+    """Serves the parent until the parent releases this OS process, or ends. `wrong` is the
     reason why nothing can run here, or None.
 
     Raises:
@@ -575,7 +575,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                 )
             )
             calls[-1].start()
-    # the parent has released this OS process, is gone, or has sent unusable data
+    # the parent has released this OS process, has ended, or has sent unusable data
     except ChannelEnd:
         pass
     refused = _refused(link)

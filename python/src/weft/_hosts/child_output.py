@@ -242,7 +242,7 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
 
 _all: set[ChildOutput] = set()
 _known = threading.Lock()  # protects _all and _bell
-# A descriptor that wakes the listening thread. It stays open as long as the program lives.
+# A descriptor that wakes the listening thread. It stays open as long as the program runs.
 _bell: int | None = None
 
 
@@ -357,7 +357,7 @@ def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
     try:
         by.send(packed)
     except OSError as error:
-        # Any other error means that the parent is gone.
+        # Any other error means that the parent has ended.
         return error.errno not in (errno.EMSGSIZE, errno.ENOBUFS)
     return True
 

@@ -11,10 +11,10 @@ What a module imports is read from its source, as for calls on other machines (_
 Invariants
 - Digests are kept before the host can import the files. So a host's modules are never older than
   its digests say. They may be newer: then the host is replaced although it has the newest version.
-- The files are not read again for a call as long as the system reports the same of all of them, if
-  their last edit was some seconds ago when they were read. So a second edit in one tick of the file
-  system's clock is noticed too.
-- Files of installed packages, and of Weft, are not looked at.
+- The files are not read again for a call as long as their stamps stay the same, if their last edit
+  was some seconds ago when they were read. So a second edit in one tick of the file system's clock
+  is noticed too.
+- Files of installed packages, and of Weft, are not examined.
 """
 
 from __future__ import annotations

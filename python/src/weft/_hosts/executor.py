@@ -40,7 +40,7 @@ _AT_REST = frozenset(map(id, (list, tuple, range, itertools.repeat)))
 
 class _Calls:
     """Collects the calls of one map(), and submits several at a time. If map() submitted each call
-    immediately, its thread would keep the GIL busy while the feeders want the GIL.
+    immediately, its thread would keep the GIL busy while the feeders need the GIL.
     """
 
     def __init__(self, of: Executor, watch: Callable[[int], Any], bar: Any) -> None:
@@ -77,7 +77,8 @@ class _Calls:
         take: Callable[[Future[Any], float | None], Any],
     ) -> Iterator[Any]:
         """Submits the calls of a map(), and returns an iterator over their results. `take` returns
-        the result of a future. If `ordered` is False, each result comes when its call is over.
+        the result of a future. If `ordered` is False, each result follows as soon as its call has
+        ended.
         """
         until = None if timeout is None else time.monotonic() + timeout
         if all(id(type(one)) in _AT_REST for one in iterables):
@@ -297,13 +298,13 @@ class Executor(_Executor):
             timeout: the seconds after the call of map() within which the results must be there;
                 else the iteration raises concurrent.futures.TimeoutError.
             chunksize: has no effect.
-            ordered: False: each result comes when its call is over, in whatever order.
+            ordered: False: each result follows as soon as its call has ended, in whatever order.
             return_exceptions: True: an exception of a call is its result, so that the other results
-                come too. False: the exception is raised in place of the result, and ends the
+                follow too. False: the exception is raised in place of the result, and ends the
                 iteration.
-            progress: True: a bar on standard error says how many calls are over, if standard error
-                is a terminal or the program is a notebook; "always": in any case. rich draws the
-                bar.
+            progress: True: a bar on standard error says how many calls have ended, if standard
+                error is a terminal or the program is a notebook; "always": in any case. rich draws
+                the bar.
             retries: how often a call is run again after its OS process has died. When no retry is
                 left, this call alone raises the death, a `ProcessDied`. None: the death of an OS
                 process breaks the pool.
@@ -342,8 +343,8 @@ class Executor(_Executor):
         return _drawn(results, bar)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuses further calls, and waits for the calls that are not over, and for the processes.
-        A second call does nothing more.
+        """Refuses further calls, and waits for the calls that have not ended, and for the
+        processes. A second call does nothing more.
 
         shutdown() may be called anywhere, also in a signal handler or a finaliser. In a callback of
         a call it does not wait for the process that had this call, since that process waits for the

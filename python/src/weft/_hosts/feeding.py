@@ -114,8 +114,8 @@ def executor(tasks: Any, results: Any) -> None:
             function = functions[packed] = _pickling.load_function(packed)
         return _user_values.apart(RESULT, function(*args, **keywords))
 
-    # This empty list tells the feeder that the process runs. From now on a call that cannot be sent
-    # fails alone.
+    # This empty list informs the feeder that the process runs. From now on a call that cannot be
+    # sent fails alone.
     results.write([])
     _rounds.serves(me.id)
     for batch in tasks:
@@ -125,8 +125,8 @@ def executor(tasks: Any, results: Any) -> None:
         _rounds.serves(me.id)
 
 
-# A report of a death names the call in this way, since calls that were sent together cannot be told
-# apart.
+# A report of a death names the call in this way, since calls that were sent together cannot be
+# distinguished.
 executor._weft_called = lambda tasks, results: "an Executor"  # type: ignore[attr-defined]
 
 
@@ -173,7 +173,7 @@ class _Feeder(_pool.Feeder):
         self._host = host = _host.Host(self.state.setting)
         host.begin()
         self.state.hosts.add(host)
-        if self.state.broken is not None:  # break_it() might have come too early to kill this host
+        if self.state.broken is not None:  # break_it() might have run too early to kill this host
             host.kill()
 
     def feed(self) -> None:
@@ -233,7 +233,7 @@ class _Feeder(_pool.Feeder):
         return self._why is None
 
     def _is_spared(self) -> bool:
-        """Returns whether the pool goes on after the death of this host."""
+        """Returns whether the pool remains in use after the death of this host."""
         watch = self._watch
         if watch is None or not self._up or self.state.broken:
             return False
@@ -281,7 +281,7 @@ class _Feeder(_pool.Feeder):
             _let_go(tasks, results)
 
     def _give_up_batch(self) -> None:
-        """Fails the calls of the batch that are not over yet."""
+        """Fails the calls of the batch that have not ended yet."""
         if self._batch and not self.state.broken:
             self._why = self._why or BadUse("a process of the pool ended before its calls")
             self.state.break_it(_foreign_exceptions.text_of(self._why))
@@ -358,8 +358,8 @@ class _Feeder(_pool.Feeder):
             self._hear(results, sent)
 
     def _send(self, tasks: Any, calls: list[_pool.Call]) -> list[_pool.Call]:
-        """Sends the calls. Returns the calls whose results will come, in the order of the results.
-        The other calls have failed.
+        """Sends the calls. Returns the calls whose results will arrive, in the order of the
+        results. The other calls have failed.
 
         Raises:
             MemoryError: there is not enough memory to send all the calls at once.
@@ -404,7 +404,7 @@ class _Feeder(_pool.Feeder):
 
     @staticmethod
     def _hear(results: Any, sent: list[_pool.Call]) -> None:
-        """Sets the result of each of these calls in its future when the result comes."""
+        """Sets the result of each of these calls in its future when the result arrives."""
         left = len(sent)
         while left:
             got = results.read()

@@ -109,8 +109,8 @@ def cause_set(error: BaseException, cause: BaseException) -> None:
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Returns whether the exception is a Ctrl-C that came while the user's code was running. On a
-    thread other than the main one, and in a host, a KeyboardInterrupt was raised by that code
+    """Returns whether the exception is a Ctrl-C that was pressed while the user's code was running.
+    On a thread other than the main one, and in a host, a KeyboardInterrupt was raised by that code
     itself.
     """
     return (

@@ -10,8 +10,8 @@ and notices its death.
 
 Everything goes through channels of the wire. The child ends when its parent ends or releases it.
 
-Invariant: the ends of a call are handed over before the child is told of the call. If the call is
-then not sent, the child is told to release those ends.
+Invariant: the ends of a call are handed over before the call is sent. If the call is then not sent,
+the child is ordered to release those ends.
 """
 
 from __future__ import annotations
@@ -301,14 +301,16 @@ class Host:
 
     def begin(self, later: bool = False) -> None:
         """Starts the OS process. With `later` the caller calls join() afterwards, since a fork must
-        come before any link is made.
+        precede the making of any link.
 
         Raises:
             BadUse: the initializer cannot be sent; the main module, or a module with a function to
                 be called, is being imported by another OS process; start="fork", but other threads
-                live.
-            OSError: the system cannot start a process. Whatever a signal handler raises. After
-            that, as after any error, nothing remains of the OS process.
+                run.
+            OSError: the system cannot start a process.
+            BaseException: a signal handler has raised it.
+
+        After any of these errors nothing remains of the OS process.
         """
         try:
             with told_what_to_do():
@@ -420,8 +422,8 @@ class Host:
 
         Raises:
             What the function raised, with its traceback as the cause; Cancelled, once the
-                cancellation
-            has ended the process; ProcessDied; BadUse, if something in the call cannot be sent.
+            cancellation has ended the process; ProcessDied; BadUse, if something in the call cannot
+            be sent.
         """
         if os.getpid() != self._maker:
             raise BadUse(
@@ -552,8 +554,8 @@ class Host:
             self._child.kill()
 
     def let_go(self) -> None:
-        """Makes the OS process end once its calls are over; close() waits for that. In the child of
-        a fork this does nothing, since the OS process belongs to the parent.
+        """Makes the OS process end once its calls have ended; close() waits for that. In the child
+        of a fork this does nothing, since the OS process belongs to the parent.
         """
         if os.getpid() != self._maker:
             return
@@ -573,7 +575,7 @@ class Host:
             self._link.close("the host could not be joined")
 
     def close(self) -> None:
-        """Lets go of the OS process, and waits until it has ended. Does nothing in the child of a
+        """Releases the OS process, and waits until it has ended. Does nothing in the child of a
         fork.
         """
         if os.getpid() != self._maker:

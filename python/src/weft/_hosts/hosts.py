@@ -56,10 +56,10 @@ class Elsewhere:
         self, component: Any, name: str, signature: Any, parameters: list[Any]
     ) -> Any:
         """Returns the process function for this place, which is a board, of a component's
-        process."""
+        process. Raises BadUse: this board runs no components."""
         raise BadUse(
-            f"{name}.on({self!r}): this board runs MicroPython, and no process in C++: a board without "
-            "MicroPython does (weft.boards.bare)"
+            f"{name}.on({self!r}): this board runs MicroPython, and no processes in C++: use a board "
+            "without MicroPython (weft.boards.bare)"
         )
 
 
@@ -264,8 +264,8 @@ class Hosts(Elsewhere):
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Releases all hosts, and waits until they have ended: a host ends when its calls are over.
-        A second call does nothing.
+        """Releases all hosts, and waits until they have ended: a host ends when its calls have
+        ended. A second call does nothing.
 
         If a call is starting a host at that moment, that call ends the host and is refused.
         """

@@ -10,12 +10,13 @@ Invariants
 - A copy is used for a call only if its bytes were equal to the argument's at some time after the
   call's submit() or map() had begun. The bytes are compared once for the calls of a lot, and once
   for the calls of a map() whose inputs run no code of the user's. So no harm is done if a Large is
-  found by an address at which something else lies now.
+  found by an address at which there is another object now.
 - The Executor's table refers weakly to a Large. The calls that have the argument refer to the Large
-  until these calls are over, and so the copy ends with the last of them. Its memory serves another
-  copy then: to get new pages from the system takes several times as long as to write to them.
+  until these calls have ended, so the copy ends with the last of them. Then its memory serves
+  another copy, because getting new pages from the system takes several times as long as writing to
+  them.
 - Only feeders take the lock of a Large, and no signal handler runs on their threads (pool.py). A
-  finaliser may run there, so no feeder waits for the lock for ever. If the wait ends without the
+  finaliser may run there, so no feeder waits for the lock forever. If the wait ends without the
   lock, there are two copies for a while.
 """
 
@@ -110,7 +111,7 @@ def _same(copy: Any, now: memoryview) -> bool:
 
 
 class Table:
-    """The large arguments of the calls of an Executor that are not over."""
+    """The large arguments of the calls of an Executor that have not ended."""
 
     def __init__(self) -> None:
         self._all: weakref.WeakValueDictionary[tuple[int, int], Large] = (
@@ -179,7 +180,7 @@ def _array() -> Any:
 def _address(value: Any) -> int:
     """Returns the address of the value's memory, if the value's library makes new objects for the
     same memory: numpy for a view, or for the transpose that it pickles; pyarrow for each pickle of a
-    table. Otherwise returns what is different for each object.
+    table. Otherwise returns the object's id().
     """
     kind = type(value)
     if kind is _array():
@@ -221,8 +222,8 @@ def _frame_of(table: Any, name: str | None) -> Any:
 
 
 def _in_arrow(value: Any, polars: Any) -> Any:
-    """Returns a large frame or series of polars as a _Frame. Returns other values as they are, and a
-    frame too of which Arrow has not all types, or if pyarrow is not installed.
+    """Returns a large frame or series of polars as a _Frame. Returns any other value unchanged;
+    also a frame with a column whose type Arrow lacks, and any frame if pyarrow is not installed.
     """
     series = type(value) is polars.Series
     try:
@@ -234,7 +235,7 @@ def _in_arrow(value: Any, polars: Any) -> Any:
         table = frame.to_arrow()
         if polars.from_arrow(table.slice(0, 0)).schema != frame.schema:
             return value
-    except Exception:  # there are columns, as of Python's objects, that Arrow does not have
+    except Exception:  # Arrow lacks the type of a column, for example Python's objects
         return value
     return _Frame(table, value.name if series else None)
 

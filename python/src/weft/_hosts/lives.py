@@ -13,8 +13,8 @@ Invariants (under the tree's lock, which is a field of the root)
   again.
 - A member obeys its newest plan.
 - A process that waits for a plan waits for OS processes that were killed, so it waits briefly.
-- A supervisor is among the children of the one above while it, or a supervisor below it, has a
-  process.
+- A supervisor is among the children of the supervisor above it as long as it, or a supervisor below
+  it, has a process.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def begin(send: Send, as_there: dict[str, Any]) -> None:
 
 
 class _Finder:
-    """Finds one module, once, in the same way as the finders that come after this one in
-    sys.meta_path. `then` is called when the module is loaded.
+    """Finds one module, once, in the same way as the finders that follow this one in sys.meta_path.
+    `then` is called when the module is loaded.
 
     The finder stays in sys.meta_path, because another thread may be iterating over that list.
     """

@@ -140,7 +140,7 @@ def die_if_of_memory(limit: int | None, error: BaseException) -> None:
     import traceback
 
     try:
-        print(f"weft: memory_limit={limit} is met", file=sys.stderr)
+        print(f"weft: memory_limit={limit} is exceeded", file=sys.stderr)
         traceback.print_exception(error, limit=-3)
         sys.stderr.flush()
     finally:

@@ -1,15 +1,16 @@
 """Warns of a global variable of the main module that has another value, or none, in other OS
 processes (rule 15.12).
 
-Another OS process imports the main module under another name, so what stands below
-`if __name__ == "__main__"` does not run there, nor do the functions that are called from there. A
-function that uses a variable from there gets what the rest of the module has given it.
+Another OS process imports the main module under another name, so the code below `if __name__ ==
+"__main__"` does not run there, and neither do the functions that this code calls. If this code sets
+a variable, a function in the other OS process finds only the value that the rest of the module has
+assigned.
 
 Invariants
 - Only functions of the main module that use a global variable other than a function, a class or a
-  module are looked at further. For these the source of the main module is parsed, once.
-- A variable is told once. What cannot be known (no source, a main module that is no file) is not
-  told.
+  module are examined further. For these the source of the main module is parsed, once.
+- Each variable is reported once. Nothing is reported if it cannot be known (no source, a main
+  module that is not a file).
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ __all__ = ["warn_of"]
 
 _looked_at: set[types.CodeType] = set()
 _told: set[str] = set()
-_set_below: dict[str, int] | None = None  # variables that only the starter sets: the lines
-_helpers: dict[str, str] = {}  # of those variables that a function sets: the function
+_set_below: dict[str, int] | None = None  # variables that only the parent sets → their lines
+_helpers: dict[str, str] = {}  # those of these variables that a function sets → it
 
 
 def warn_of(function: Any) -> None:
-    """Warns, at the line that sets it, of each variable that the function will not see as it is
-    here.
+    """Warns of each variable that has another value for the function in another OS process. The
+    warning names the line that sets the variable.
 
     Args:
         function: the body of a process, or what an executor calls; a function of the main module.
@@ -81,7 +82,7 @@ def _used(code: types.CodeType, variables: dict[str, Any]) -> tuple[set[str], se
             if name not in variables:
                 continue
             value = variables[name]
-            # Only the value's own type is asked: its attributes may be a proxy's.
+            # type() is used because a proxy's `__class__` is that of another object.
             if issubclass(type(value), types.FunctionType | _native.ProcessFunction):
                 body = body_of(value)
                 if getattr(body, "__module__", "") == "__main__" and hasattr(body, "__code__"):

@@ -130,7 +130,7 @@ def _pickled(
         pickler._take, pickler.shared = take, shared
         pickler.dump(value)
     except (Exception, GeneratorExit) as error:
-        # Any other exception, such as Ctrl-C, is meant for the writer and goes on.
+        # Any other exception, such as Ctrl-C, is meant for the writer, and is raised unchanged.
         raise _unpicklable(what, value, error)  # noqa: B904  # the exception has its cause
     return file.getvalue()
 
@@ -265,7 +265,8 @@ def name_of(function: Any) -> Name | None:
 
 
 def _told_name(function: Any) -> Name | None:
-    """Returns the function's name. Warns of variables of the main module that it will miss."""
+    """Returns the function's name. Warns of variables of the main module that the function will
+    lack."""
     name = name_of(function)
     if name is not None and name[0] == "__main__":
         from weft._hosts import main_globals  # most functions are of another module

@@ -18,11 +18,11 @@ Invariants
 - A call is in `waiting`, or belongs to the holder that took it out: a feeder, or a thread that
   cancels or breaks the pool. This holder calls over(), once. A holder that is not a feeder sets the
   call's future first.
-- A feeder sleeps only while it is in `idle`, and looks at `waiting`, `ended` and `broken` between
-  joining `idle` and sleeping. Code that changes one of these looks at `idle` afterwards. A feeder
-  that wakes looks again.
-- Code that adds to `waiting` looks afterwards whether the pool has ended or is broken. Code that
-  ends or breaks the pool sets that first, and looks at `waiting` afterwards. So no call is left
+- A feeder sleeps only while it is in `idle`, and checks `waiting`, `ended` and `broken` between
+  joining `idle` and sleeping. Code that changes one of these three checks `idle` afterwards. A
+  feeder that wakes checks them again.
+- Code that adds to `waiting` checks afterwards whether the pool has ended or is broken. Code that
+  ends or breaks the pool records that first, and checks `waiting` afterwards. So no call is left
   behind.
 - Of `feeders` the first `workers` may begin. Code that finds one without a thread gives it a
   thread. A feeder that does not begin is taken out again.
@@ -53,7 +53,7 @@ __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
 
 
 class _Lot:
-    """Calls that were submitted together. Until all of them are over, the lot counts as something
+    """Calls that were submitted together. Until all of them have ended, the lot counts as something
     outside that can act (rule 10.3).
     """
 
@@ -86,8 +86,8 @@ class Call:
         # Calls have the same object in this field if no user code has run between their submits.
         self.together = together
         self.future, self.function, self.args, self.keywords = future, function, args, keywords
-        # The lot of the calls that were submitted together with this call; None once this call is
-        # over.
+        # The lot of the calls that were submitted together with this call; None once this call has
+        # ended.
         self.lot: _Lot | None = None
         self.large: list[Any] = []  # the large arguments of the call (large_arguments.py)
 
@@ -175,7 +175,7 @@ class Feeder(abc.ABC):
         # The channel of results, if this channel shows whether a host waits, otherwise None.
         self.results: Any = None
         self.over = False
-        # The right to begin. The feeder's thread takes this right, or the code that gives up
+        # The right to begin. Either the feeder's thread takes this right, or the code that gives up
         # starting the feeder.
         self._begins = _Once()
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
@@ -189,15 +189,15 @@ class Feeder(abc.ABC):
 
     @abc.abstractmethod
     def feed(self) -> None:
-        """Makes hosts run calls until no more calls come."""
+        """Makes hosts run calls until there are no more calls."""
 
     def start(self) -> None:
         """Gives the feeder a thread, and waits until it has begun.
 
         Raises:
-            What begin() raises. RuntimeError: the system can start no thread for the feeder.
-                BadUse: the threads
-            of this program are greenlets.
+            What begin() raises.
+            RuntimeError: the system can start no thread for the feeder.
+            BadUse: the threads of this program are greenlets.
         """
         # the program was patched after the import of weft.processes
         if why := _patched.why_not("an Executor"):
@@ -271,15 +271,15 @@ class Feeder(abc.ABC):
             gate.open()
 
     def waits(self) -> bool:
-        """Returns whether the feeder is over, or waits for a host that computes and has sent
+        """Returns whether the feeder has ended, or waits for a host that computes and has sent
         nothing new.
         """
         results = self.results
         return self.over or (results is not None and bool(results.stats().waiting_readers))
 
     def join(self) -> None:
-        """Waits until the feeder is over. On the thread of another feeder, in a callback of a call,
-        waits until this feeder is over or is itself in join().
+        """Waits until the feeder has ended. On the thread of another feeder, in a callback of a
+        call, waits until this feeder has ended or is itself in join().
         """
         here: Feeder | None = getattr(_here, "feeder", None)
         if here is None or here.state is not self.state:
@@ -306,8 +306,8 @@ class State(abc.ABC):
         # Each item wakes one sleeping feeder.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.hosts: set[Any] = set()  # the hosts to kill if the pool breaks
-        self.ended = False  # whether no more calls will come
-        self.lots: set[_Lot] = set()  # the lots with calls that are not over
+        self.ended = False  # whether the pool takes no more calls
+        self.lots: set[_Lot] = set()  # the lots with calls that have not ended
         self._whys: deque[str] = deque()  # why the pool is broken; the first reason counts
         # contains an item for each holder of calls that is not a feeder
         self._others: deque[None] = deque()
@@ -327,7 +327,7 @@ class State(abc.ABC):
 
     @property
     def going_on(self) -> bool:
-        """Whether any call is not over yet."""
+        """Whether any call has not ended yet."""
         return bool(self.lots)
 
     # --- for code that submits --------------------------------------------------------------------
@@ -349,8 +349,7 @@ class State(abc.ABC):
 
         Raises:
             What check() raises; what the start of an OS process or a signal handler raises. After
-                any of these,
-            the calls that have not begun are dropped again.
+            any of these, the calls that have not begun are dropped again.
         """
         self.check()
         lot = _Lot(self, len(calls))
@@ -428,8 +427,8 @@ class State(abc.ABC):
     # --- for feeders ------------------------------------------------------------------------------
 
     def take(self, by: Feeder, most: Callable[[Call], int], same: bool = False) -> list[Call]:
-        """Waits for calls, and returns some of them to be run. An empty list means that no more
-        calls will come.
+        """Waits for calls, and returns some of them to be run. An empty list means that there will
+        be no more calls.
 
         Args:
             most: returns how many calls may be taken together with the first one. Fewer are
@@ -531,7 +530,7 @@ class State(abc.ABC):
                 self._drop([call])
 
     def broken_now(self, cause: BaseException | None = None) -> BrokenProcessPool:
-        """Returns the error of a call that was not over when the pool broke."""
+        """Returns the error of a call that had not ended when the pool broke."""
         error = BrokenProcessPool(self.broken)
         error.__cause__ = cause
         return error

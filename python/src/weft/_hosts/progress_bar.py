@@ -1,7 +1,7 @@
 """The progress bar of Executor.map(progress=True), which rich draws on standard error.
 
-A call that is over only adds an item to a deque; a thread draws the bar ten times a second. The
-thread ends when all calls are over, or the results are no longer read.
+A call that has ended only adds an item to a deque; a thread draws the bar ten times a second. The
+thread ends when all calls have ended, or the results are no longer read.
 """
 
 from __future__ import annotations

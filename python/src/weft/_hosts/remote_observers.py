@@ -111,8 +111,8 @@ _rounds.has_gone = has_gone
 
 
 def receive(member: _members.Member, piece: Any) -> None:
-    """Processes a piece that has come from a host, or, through that host, from one of the hosts of
-    that host.
+    """Processes a piece that has arrived from a host, or, through that host, from one of the hosts
+    of that host.
     """
     key, source, records = piece
     one = _observers.known.get(key)

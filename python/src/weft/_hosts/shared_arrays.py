@@ -20,9 +20,9 @@ __all__ = ["arrays_in_shared_memory", "empty"]
 SMALL = 16_384  # bytes; a smaller array goes within its pickle
 
 
-# The instructions with which a function of Python's calls a method with arguments from its stack.
-# From Python 3.14 on a variable may lend its reference to the stack, so that the number of references
-# does not say that the caller has no other one.
+# The instructions by which a Python function calls a method with arguments from its stack. From
+# Python 3.14 on, a variable may lend its reference to the stack, so the number of references does
+# not show whether the caller has another one.
 if sys.version_info < (3, 14):
     _native._set_calls(
         bytes(
@@ -36,10 +36,10 @@ if sys.version_info < (3, 14):
 @contextlib.contextmanager
 def arrays_in_shared_memory() -> Iterator[None]:
     """Makes numpy allocate arrays of 64 KiB or more, within the block, in memory that another OS
-    process can read. A write to a channel that has the only reference to such an array gives the
+    process can read. If a write to a channel has the only reference to such an array, it gives the
     array away: the reader gets that memory, without a copy (rule 9.7).
 
-    The block counts for this thread, or for this coroutine process. What a function of another
+    The block affects only this thread, or this coroutine process. What a function of another
     library allocates by itself is not affected. If there is no such memory, or many arrays are in it
     already, numpy makes ordinary arrays, which are copied when they are written.
 

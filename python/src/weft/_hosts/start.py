@@ -35,7 +35,7 @@ from weft.errors import BadUse
 
 __all__ = ["Child", "Handed", "begin", "freeze_support", "refuse_fork"]
 
-_ALONE = "--multiprocessing-fork"  # the argument that tells a frozen program that it is a child
+_ALONE = "--multiprocessing-fork"  # the argument by which a frozen program knows that it is a child
 
 
 class Handed(NamedTuple):
@@ -392,7 +392,7 @@ def refuse_fork() -> None:
     """Checks that this program can fork.
 
     Raises:
-        BadUse: other threads live, or this is a process of a network.
+        BadUse: other threads run, or this is a process of a network.
     """
     others = [t.name for t in threading.enumerate() if t is not threading.current_thread()]
     with contextlib.suppress(OSError):
@@ -402,7 +402,7 @@ def refuse_fork() -> None:
     if others or _native.current_process() is not None:
         why = f"other threads live ({', '.join(others)})" if others else "a network runs"
         raise BadUse(
-            f"start='fork': {why}, and a forked copy would have the locks that these hold, and nobody to release them. "
+            f"start='fork': {why}, and a forked copy would have the locks that these hold, but no thread to release them. "
             "Make the Hosts before anything else, or use start='forkserver', which forks a program that has one thread"
         )
 
@@ -415,7 +415,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     made: list[Child] = []
     try:
         pid = _forks.fork(lambda pid: made.append(Child(pid)))
-    except BaseException:  # raised by the handler of a signal that came at the fork
+    except BaseException:  # raised by the handler of a signal that arrived at the fork
         for child in made:
             _ending.add(child)
             child.kill()
@@ -463,7 +463,7 @@ def freeze_support() -> None:
 
 # --- however the child starts ---------------------------------------------------------------------
 
-# The objects that exist after the import of Weft live as long as the child. So the garbage
+# The objects that exist after the import of Weft remain as long as the child. So the garbage
 # collector need not visit them, neither during the import nor at the end.
 _FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze(); gc.enable(); "
 

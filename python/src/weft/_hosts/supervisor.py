@@ -12,8 +12,8 @@ Invariants
   the attempt: see SupervisedPort in native/wire/far.hpp. There is one exception: if an attempt is
   known from its beginning to be the last, it alone holds the ends, as a call without a supervisor
   does.
-- Before the death of an attempt is known here, any value that it held has gone back or is in the
-  attempt's lists.
+- Before the death of an attempt is known here, any value that it held is back in its channel or is
+  in the attempt's lists.
 """
 
 from __future__ import annotations

@@ -98,15 +98,15 @@ class Limit:
         return True
 
     def over(self) -> None:
-        """Called by the clock's thread when the time is over. Kills the OS process if the call is
-        not over.
+        """Called by the clock's thread when the time has elapsed. Kills the OS process if the call
+        has not ended.
         """
         if self._is_first():
             self.late = True
             self._kill()
 
     def end(self) -> bool:
-        """Called when the call is over. Returns whether the call ended in time."""
+        """Called when the call has ended. Returns whether the call ended in time."""
         if in_time := self._is_first():
             self._orders.put(None)
         return in_time

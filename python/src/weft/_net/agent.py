@@ -14,8 +14,8 @@ Invariants
 - Fields are used on the loop's thread only; but any thread may call `_hosts`.
 - A caller's message is JSON. No part of it is run, and no module is imported here. The OS processes
   import the modules of the allowed functions: one of them does so when the agent begins.
-- Each call has a thread that waits for it. Its future in `_calls` is set when the call is over, and
-  kept for KEPT further calls.
+- Each call has a thread that waits for it. Its future in `_calls` is set when the call has ended,
+  and kept for KEPT further calls.
 """
 
 from __future__ import annotations
@@ -57,17 +57,18 @@ ASKS = 0.5  # seconds within which an OS process must report where a call is
 # GREETING (_net/link.py).
 FATE = 8.0
 LEAVES = 3.0  # seconds within which the calls must end when their agent ends
-# Seconds within which an OS process must have come for a call. The caller waits longer: BEGINS
+# Seconds within which an OS process must have connected for a call. The caller waits longer: BEGINS
 # (_net/link.py).
 START = 60.0
-# How many OS processes may die before one comes for a call. Until then no part of the call has run.
+# How many OS processes may die before one connects for a call. Until then no part of the call has
+# run.
 TRIES = 3
 
 
 class _Folder:
     """A temporary folder, which no other user can enter. Making one also removes the folders that
     killed agents of this user have left. A folder has its final name only once its lock is held. So
-    if the lock of a folder with such a name is free, its owner no longer lives.
+    if the lock of a folder with such a name is free, the folder's owner has ended.
     """
 
     PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
@@ -98,8 +99,8 @@ def _remove_left(path: Path) -> None:
     """Removes a folder whose owner was killed.
 
     Raises:
-        OSError: the folder's owner lives, the folder belongs to another user, or `path` is not a
-            folder.
+        OSError: the folder's owner still runs, the folder belongs to another user, or `path` is not
+            a folder.
     """
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -316,7 +317,7 @@ class Agent:
         self, there: _net_shelf.Shelved, what: tuple[str, bool, bool]
     ) -> _net_link.Welcome:
         """Does what _begun() does, in an OS process for that source. The source is kept until the
-        call is over.
+        call has ended.
         """
         used = contextlib.ExitStack()
         hosts = used.enter_context(there.used())
@@ -327,7 +328,7 @@ class Agent:
             raise
         assert welcome.more is not None
         over = self._calls.get(welcome.more["call"])
-        if over is None:  # the call is over, and was forgotten after many later calls
+        if over is None:  # the call has ended, and was forgotten after many later calls
             used.close()
         else:
             over.add_done_callback(lambda _: used.close())
@@ -354,7 +355,7 @@ class Agent:
         self, hosts: Hosts, what: tuple[str, bool, bool]
     ) -> tuple[str, socket.socket, int]:
         """Returns the number of a new call, and the socket and the pid of the OS process that has
-        come for it.
+        connected for it.
 
         Raises:
             Refused: no OS process comes.
@@ -441,7 +442,7 @@ class Agent:
         return fate
 
     async def _where(self, call: Any) -> list[str] | None:
-        """Returns where the processes of the call are, or None if the call is over, or its OS
+        """Returns where the processes of the call are, or None if the call has ended, or its OS
         process does not answer.
         """
         if not isinstance(call, str) or call not in self._running:

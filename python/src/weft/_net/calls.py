@@ -318,7 +318,7 @@ def _placed(value: Any, path: list[Any], end: Any) -> Any:
     """Returns the value with an end at its place."""
     if not path:
         return end
-    if not isinstance(value, (list, tuple, dict)):  # what comes nests at most 64 deep
+    if not isinstance(value, (list, tuple, dict)):  # incoming values nest at most 64 deep
         raise TypeError(f"an end in {type(value).__name__}")
     step, *rest = path
     new = _placed(value[step], rest, end)
@@ -402,7 +402,7 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
 
     Args:
         path: a socket of the agent, which passes bytes on between this OS process and the caller.
-        token: tells the agent for which call this OS process has come.
+        token: identifies, for the agent, the call for which this OS process has connected.
         run: the function, as "module:function".
         trusted: whether both peers trust each other.
         many: whether the session is for a series of calls (17.14).
@@ -465,7 +465,7 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
 
 
 def _import_for(run: str) -> None:
-    """Imports the function's module before the arguments come, since the module decides which
+    """Imports the function's module before the arguments arrive, since the module decides which
     classes are accepted.
     """
     with contextlib.suppress(BaseException):  # the call itself will raise the exception again
@@ -476,7 +476,7 @@ def _read_orders(orders: Any) -> tuple[Any, BaseException | None]:
     """Returns the caller's next orders, or the reason why they are refused.
 
     Raises:
-        ChannelEnd: no more orders come.
+        ChannelEnd: there are no more orders.
         Cancelled: the process that reads has been asked to end.
     """
     try:

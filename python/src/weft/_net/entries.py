@@ -41,7 +41,7 @@ def of(packed: bytes, name: str) -> Entry:
             shown = {t: _foreign_json.shown(entry[t], SHOWN) for t in ("address", "host")}
             return {**entry, **shown}
     raise BadUse(
-        f"what stands under {name!r} in the bucket {BUCKET} is not an entry of Weft's: another program writes there"
+        f"the value under {name!r} in the bucket {BUCKET} is not an entry of Weft: another program writes to the bucket"
     )
 
 

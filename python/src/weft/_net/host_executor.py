@@ -6,8 +6,8 @@
         └─the session ends──► all calls that are not over: BrokenProcessPool
 
 A _Line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
-its lines until no more calls come. An agent refuses functions that it does not allow, as it does
-for single calls.
+its lines until there are no more calls. An agent refuses functions that it does not allow, as it
+does for single calls.
 
 Invariants: those of _hosts/pool.py. A line belongs to its feeder; other threads may only kill() the
 line, or the Stop for which the feeder waits until there is a line. A line over which the first
@@ -69,7 +69,7 @@ class _Future(Future[Any]):
         try:
             return super().result(timeout)
         except cf.TimeoutError:
-            if self.done():  # this TimeoutError comes from the call itself
+            if self.done():  # the call itself has raised this TimeoutError
                 raise
             raise self._late(timeout) from None
 
@@ -118,7 +118,7 @@ class _Line:
             self.session._link.give(orders.reader(), "orders")
             self.session._link.give(results.writer(), "result")
         except BaseException as error:
-            other = self.session._other_version()  # if the session is over already
+            other = self.session._other_version()  # if the session has ended already
             self.close()
             if other is not None:
                 raise other from error
@@ -133,12 +133,12 @@ class _Line:
                 call.future.begins_at(where, self.call)
 
     def compute(self, batch: list[_pool.Call]) -> bool:
-        """Makes the calls run in the line's OS process, and sets each future when its result comes.
-        Returns false if a result came that this program does not accept. The line cannot be used
-        after that.
+        """Makes the calls run in the line's OS process, and sets each future when its result
+        arrives. Returns false if a result has arrived that this program does not accept. The line
+        cannot be used after that.
 
         Raises:
-            ProcessDied: the OS process is gone, and with it the calls that had no result yet.
+            ProcessDied: the OS process has ended, and with it the calls that had no result yet.
         """
         began = time.monotonic()
         try:
@@ -199,7 +199,7 @@ class _Line:
             self.session._give_up("its executor is broken")
 
     def close(self) -> None:
-        """Closes the line, because no more calls come."""
+        """Closes the line, because there are no more calls."""
         for end in (self.told, self.answer):
             with contextlib.suppress(BadUse):  # the end is already retired
                 end.retire()
@@ -287,7 +287,7 @@ class _Feeder(_pool.Feeder):
             return line
         stop = _net_loop.Stop()
         state.hosts.add(stop)
-        if state.broken is not None:  # break_it() might have come too early to kill this line
+        if state.broken is not None:  # break_it() might have run too early to kill this line
             stop.kill()
         try:
             with stop.ends_waits():

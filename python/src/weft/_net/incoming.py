@@ -34,8 +34,8 @@ class _Onward(abc.ABC):
     """Splits the incoming bytes into pieces, and passes each to _part()."""
 
     def __init__(self) -> None:
-        self._head = b""  # the bytes of a piece's length that have come so far
-        self._left = 0  # how many bytes of the piece are still to come
+        self._head = b""  # the bytes of a piece's length that have arrived so far
+        self._left = 0  # how many bytes of the piece are still to arrive
         self._peer_finished = False
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -67,7 +67,7 @@ class _Onward(abc.ABC):
         """Receives a part of a piece, which is the last part if self._left is 0."""
 
     def end(self) -> None:
-        """Records that nothing more will come."""
+        """Records that no more bytes will arrive."""
         self._peer_finished = True
         if not self.over.done():
             self.over.set_result(None)
@@ -181,15 +181,15 @@ class Incoming(asyncio.StreamReader):
             self._to.end()
 
     def is_between(self) -> bool:
-        """Returns whether the bytes that have come were whole pieces and have all been passed to a
-        session.
+        """Returns whether the bytes that have arrived were whole pieces and have all been passed to
+        a session.
         """
         to = self._to
         return isinstance(to, _ToSession) and not (to._left or to._head or to._peer_finished)
 
     def held(self) -> bytes:
-        """Removes and returns the bytes that have come but have not been read. This reader must not
-        be read afterwards.
+        """Removes and returns the bytes that have arrived but have not been read. This reader must
+        not be read afterwards.
         """
         buffer: bytearray = self._buffer  # type: ignore[attr-defined]
         held = bytes(buffer)
@@ -219,12 +219,12 @@ class Incoming(asyncio.StreamReader):
 
 
 async def read_pieces(reader: asyncio.StreamReader, most: int, each: float) -> bytearray:
-    """Returns the bytes that come in pieces, up to the empty one (17.13). `each` is the time for a
-    piece, in seconds.
+    """Returns the bytes that arrive in pieces, up to the empty piece (17.13). `each` is the time
+    for a piece, in seconds.
 
     Raises:
-        ValueError: more than `most` bytes come, or no pieces. EOFError, OSError,
-        asyncio.TimeoutError: the peer has gone, or sends nothing.
+        ValueError: more than `most` bytes arrive, or no pieces.
+        EOFError, OSError, asyncio.TimeoutError: the peer has disconnected, or sends nothing.
     """
     data = bytearray()
     while True:
@@ -240,7 +240,7 @@ async def write_pieces(writer: asyncio.StreamWriter, data: bytes) -> None:
     """Sends bytes in pieces, followed by the empty piece.
 
     Raises:
-        OSError: the peer has gone.
+        OSError: the peer has disconnected.
     """
     view = memoryview(data)
     for at in range(0, len(view), LARGEST):

@@ -1,14 +1,13 @@
 """The steps of networks (WIRE-NETWORKS.md 17) by name, for tests that kill an OS process at one of
 them (17.22).
 
-    WEFT_NET_KILL="STEP FILE"         an OS process that comes to that step ends by SIGKILL
+    WEFT_NET_KILL="STEP FILE"         an OS process that reaches that step ends by SIGKILL
     WEFT_NET_KILL="STEP FILE PID"     kills OS process PID instead, and goes on
 
 Invariants
 - There is one kill for each FILE. The OS process that kills makes the file, so a test sees that the
   step was reached, and a program that is started again passes the step.
-- Without the variable a step costs one look at the environment. There is no step that is done for
-  each value.
+- Without the variable a step costs one access to the environment. No step is passed for each value.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ STEPS = {
     ),
     "agent": (
         "asked",  # a caller asks for a call that is allowed
-        "process",  # an OS process of the agent has come for the call
+        "process",  # an OS process of the agent has connected for the call
         "passes",  # bytes are about to be passed on
         "over",  # no more bytes are passed on
     ),
     "call": (  # the steps of an OS process of the agent
-        "here",  # the OS process has come to its agent's socket
+        "here",  # the OS process has connected to its agent's socket
         "ends",  # the OS process has the ends for orders and result
         "runs",  # the OS process has its arguments
         "result",  # the OS process is about to send its result

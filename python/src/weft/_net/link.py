@@ -165,9 +165,9 @@ class Session:
         raise PeerDied(f"the session with {self.host} ended before it had given {name!r} ({why})")
 
     def _other_version(self) -> OtherVersion | None:
-        """Returns the error of a session that is over because the two programs speak no common
-        version, or None. Each of the two sides ends such a session itself, when it has the other's
-        HELLO.
+        """Returns the error of a session that has ended because the two programs speak no common
+        version, or None. Each of the two sides ends such a session itself, when it has received the
+        other side's HELLO.
         """
         try:
             why = self._link.refused()
@@ -187,7 +187,7 @@ class Session:
         return False
 
     def wait(self) -> str:
-        """Blocks the thread until the session is over. Returns the reason for its end. In a
+        """Blocks the thread until the session has ended. Returns the reason for its end. In a
         coroutine: `await io(session.wait)()`.
 
         Raises:
@@ -246,7 +246,7 @@ def _watch_over(writer: asyncio.StreamWriter) -> None:
 
 async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
     """Carries bytes from a link to the other side until the link has closed, and then reports to
-    the other side that no more bytes will come. The bytes are carried in the loop's callback:
+    the other side that no more bytes will follow. The bytes are carried in the loop's callback:
     waking a task as well would take a tenth of a round trip.
     """
     loop = asyncio.get_running_loop()
@@ -322,7 +322,7 @@ class _Out:
             self.pump()
 
     def give_up(self) -> None:
-        """Reports to the other side that no more bytes will come."""
+        """Reports to the other side that no more bytes will follow."""
         if self.all_sent.done():
             return
         self.all_sent.set_result(None)

@@ -10,8 +10,8 @@ Invariants
   parent's.
 - An object through which another machine may wake a run counts as something outside (rule 10.3;
   WIRE-NETWORKS.md 17.16): the code that makes the object calls outside(True), and outside(False)
-  once the object is over. A user alone does not count. Nor do these threads: they hold no end, and
-  the objects for which they wake a run are counted.
+  once the object has ended. A user alone does not count. Nor do these threads: they hold no end,
+  and the objects for which they wake a run are counted.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ _users = 0
 
 
 #: The descriptors of sessions' sockets. Each maps to a function that receives the bytes that have
-#: come, and returns true if that needed no step of the loop. The table belongs to the loop's
+#: arrived, and returns true if that needed no step of the loop. The table belongs to the loop's
 #: thread.
 quickly: dict[int, Callable[[], bool]] = {}
 
 
 class _Looking(selectors.DefaultSelector):
     """Spins before it sleeps (WIRE-NETWORKS.md 17.25): the selector's own descriptor is readable
-    when one of its descriptors is. If only bytes for sessions have come, this class passes them on,
-    since a turn of the loop takes longer. If a bell was rung too, the loop answers it in its turn
-    (native/wire/feed.hpp).
+    when one of its descriptors is. If only bytes for sessions have arrived, this class passes them
+    on, since a turn of the loop takes longer. If a bell was rung too, the loop answers it in its
+    turn (native/wire/feed.hpp).
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Looking(selectors.DefaultSelector):
                     return []
 
     def _passed_bytes_on(self) -> bool:
-        """Passes on the bytes that have come for sessions. Returns whether there was no other
+        """Passes on the bytes that have arrived for sessions. Returns whether there was no other
         work."""
         events = self._epoll.poll(0)
         turns = [quickly.get(fd) if event == select.EPOLLIN else None for fd, event in events]
@@ -206,7 +206,7 @@ def begin(
 
 
 def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine on the loop, and blocks until it is over. If the wait is interrupted,
+    """Runs a coroutine on the loop, and blocks until it has ended. If the wait is interrupted,
     cancels the coroutine.
 
     Raises:

@@ -11,8 +11,8 @@ Invariants
   is shown, or until MEETING after it was replaced. Only the latest MAX_OUT are kept.
 - A program that took a ticket may never show it. So the next ticket is written when one is taken
   (`_wrote`). The home learns this from a consumer of the bucket's stream, which reports the entries
-  that were written, and not each attempt to write. So nothing is written for programs that come too
-  late, however many come at once.
+  that were written, and not each attempt to write. So nothing is written for programs that arrive
+  too late, however many arrive at once.
 - No session waits for the server. If the server is down, the next renewal writes the entries that
   could not be written.
 """
@@ -58,7 +58,7 @@ except ImportError as error:
 
 __all__ = ["Meeting"]
 
-# Seconds. An entry that is not written again lives for LIVES; its home writes it every RENEW.
+# In seconds: an entry is kept for LIVES after it was written; its home writes it every RENEW.
 LIVES, RENEW = 15.0, 5.0
 WRONG_LAST = 10071, 10164  # the server's codes for "another revision is the last"
 SERVER = 10.0  # seconds for the server to answer
@@ -231,12 +231,14 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _begin_offer(self, offer: Offer) -> None:
-        """Records that a program can now come for the offer, which can wake a run here (17.16)."""
+        """Records that a program can now connect for the offer, which can wake a run here
+        (17.16)."""
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
     def _end_offer(self, offer: Offer) -> None:
-        """Records that no program will come for the offer any more. A second call does nothing."""
+        """Records that no program will connect for the offer any more. A second call does
+        nothing."""
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
             _net_loop.outside(False)
@@ -259,7 +261,7 @@ class Meeting:
                 deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
                 ack_policy=AckPolicy.NONE,
                 filter_subject=f"$KV.{BUCKET}.{offer.name}",
-                # If this program is gone, the server drops the consumer after this many seconds.
+                # If this program has ended, the server drops the consumer after this many seconds.
                 inactive_threshold=LIVES,
             )
             js = self._nats.jetstream(timeout=SERVER / 2)
@@ -309,7 +311,7 @@ class Meeting:
 
     async def _wrote(self, offer: Offer, message: Any) -> None:
         """Handles a message which says that some program has written the entry."""
-        # A message that does not come from the bucket is ignored.
+        # A message that is not from the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
             fields = _foreign_json.parsed(message.data, _net_entries.MAX_BYTES)
             if (
@@ -402,7 +404,7 @@ class Meeting:
         _net_steps.at("home.renew")
         try:
             await self._write(offer)
-            if not offer.is_heard:  # the server came back without the bucket
+            if not offer.is_heard:  # the server has restarted without the bucket
                 self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:  # the name was taken over by another home
             self._end_offer(offer)
@@ -513,7 +515,8 @@ class Meeting:
         soon: float | None = None,
         parcel: _net_parcels.Parcel | None = None,
     ) -> _net_link.Session:
-        """Returns a session with an OS process of the host of that name, for a call (wire 17.9).
+        """Returns a session with an OS process of the host of that name, for a call
+        (WIRE-NETWORKS.md 17.9).
 
         Args:
             patience: seconds within which the server and the host must be reachable.
@@ -561,7 +564,8 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how that call's OS process died; None if it lives, or if that is not known."""
+        """Returns how that call's OS process died; None if it still runs, or if that is not
+        known."""
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 

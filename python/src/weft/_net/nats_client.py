@@ -1,6 +1,6 @@
 """The client of the network's NATS server, which accepts only TLS (WIRE-NETWORKS.md 17.1).
 
-nats-py goes on without encryption if the server's first line does not ask for TLS, even if the
+nats-py continues without encryption if the server's first line does not ask for TLS, even if the
 program has given a context for TLS. An attacker on the way could remove that word from the line,
 and then read the names and answer in the server's place.
 """

@@ -4,7 +4,7 @@ list, or those named on the command line.
 Invariants
 - Each node is returned once, with the sum of its slots. A line of a node file is one slot.
 - A node's name never begins with `-`: the name is passed to `ssh` as an argument.
-- The error for a bad list names its file and line, and comes before anything is started.
+- The error for a bad list names its file and line, and is raised before anything is started.
 """
 
 from __future__ import annotations

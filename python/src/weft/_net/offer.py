@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["MAX_OUT", "MEETING", "SIDES", "Offer"]
 
-MEETING = 30.0  # seconds for which a ticket is good after it has been taken or replaced
+MEETING = 30.0  # seconds for which a ticket is valid after it has been taken or replaced
 # the largest number of tickets of a name that are out; any further ticket makes the oldest void
 MAX_OUT = 1024
 SIDES = ("reader", "writer")
@@ -26,12 +26,12 @@ class Offer:
     def __init__(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
         self.name, self.channel = name, channel
         self.readers, self.writers = readers, writers
-        # For each ticket the time until which it is good, or None while it is in the entry.
+        # For each ticket the time until which it is valid, or None while it is in the entry.
         self.tickets: dict[str, float | None] = {}
         self.revision = 0  # the revision that this program wrote last
         self.writing = asyncio.Lock()
         self.due = False  # whether the entry must be written and the writing has not begun yet
-        # The client's subscription, which tells this program that a ticket was taken.
+        # The client's subscription, which informs this program that a ticket was taken.
         self.hears: Any = None
         self.is_heard = False  # whether the server sends to the subscription
         self.consumer = secrets.token_hex(8)  # the consumer's name at the server
@@ -57,7 +57,7 @@ class Offer:
         return ticket
 
     def takes(self, ticket: Any, now: float) -> bool:
-        """Returns whether the ticket is good, and makes it void, since a ticket is good only
+        """Returns whether the ticket is valid, and makes it void, since a ticket is valid only
         once."""
         until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
         return until is None or until > now

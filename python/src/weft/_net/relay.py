@@ -43,7 +43,7 @@ RELAY = "weft.relay"  # all subjects begin with this
 # packets under way.
 PACKET, WINDOW = 16_384, 32
 RESEND, MAX_RESEND = 200, 2_000  # ms until packets are sent again: the first value, and the largest
-LEASE = 20_000  # ms without a sign of life after which the connection is over
+LEASE = 20_000  # ms without a sign of life after which the connection ends
 TELL = 0.005  # seconds for which an acknowledgement waits, so that it can travel with data
 # Bytes that wait to be queued: above HIGH, the writer waits until there are fewer than LOW.
 HIGH, LOW = 1 << 18, 1 << 16
@@ -158,7 +158,7 @@ class Relay:
         elif (way := self._ways.get(last)) is not None:
             way.receive(message.data)
 
-    # --- connections that come ------------------------------------------------------------------
+    # --- incoming connections -------------------------------------------------------------------
 
     async def _asked(self, message: Any) -> None:
         answer: dict[str, str] = {}
@@ -193,7 +193,7 @@ class Relay:
 
     async def leads_nowhere(self, place: str) -> bool:
         """Returns whether the server knows that no program listens at F.H (`place`). Returns False
-        if the server does not answer. If the server has just come back, the other program may not
+        if the server does not answer. If the server has just restarted, the other program may not
         be connected yet; so the answer counts only once this program has been connected for BACK
         seconds.
         """
@@ -214,7 +214,7 @@ class Relay:
         """Returns a connection with the program at F.H.
 
         Raises:
-            OSError: the program is gone, or does not answer; or TLS fails (an SSLError).
+            OSError: the program has ended, or does not answer; or TLS fails (an SSLError).
         """
         if not _PLACE.fullmatch(place):
             raise ConnectionError("its entry does not say where it can be reached")
@@ -249,7 +249,7 @@ class Relay:
                     break
             except (ValueError, TypeError, KeyError):
                 raise ConnectionRefusedError(
-                    "what answers for this program through the NATS server is no Weft program"
+                    "the program that answers through the NATS server is not a Weft program"
                 ) from None
             except ConnectionRefusedError:
                 raise
@@ -426,7 +426,7 @@ class Way(Tls):
 
     def _end(self, error: OSError | None) -> None:
         """Ends the connection. The reader sees an end of file instead of a reset: bytes that have
-        come are read first (WIRE.md 2.4), and show the reader whether the peer had finished
+        arrived are read first (WIRE.md 2.4), and show the reader whether the peer had finished
         (17.13).
         """
         self._over = self._closing = True

@@ -89,7 +89,7 @@ class _Far(Elsewhere, abc.ABC):
                     raise
 
     def _over(self, host: str, home: str, died: bool) -> None:
-        """Records that a call on that host is over."""
+        """Records that a call on that host has ended."""
 
     @abc.abstractmethod
     def _processes(self) -> int:
@@ -118,9 +118,8 @@ class _Far(Elsewhere, abc.ABC):
 
         Raises:
             What the function raised, with its traceback as the cause; Cancelled, once the
-                cancellation has
-            ended the process; ProcessDied; ConnectionError, if no host answers; BadUse, if the host
-            refuses, or something in the call cannot be sent.
+            cancellation has ended the process; ProcessDied; ConnectionError, if no host answers;
+            BadUse, if the host refuses, or something in the call cannot be sent.
         """
         asked, host, session = self._asked_and_begun(function)
         died = False
@@ -138,7 +137,7 @@ class _Far(Elsewhere, abc.ABC):
 
     def _hear_out(self, session: Any) -> None:
         """Reads the text that the call has printed, if it is to be printed here. _hear_out is
-        called when the call is over.
+        called when the call has ended.
         """
 
     def _run(
@@ -222,7 +221,7 @@ class _Far(Elsewhere, abc.ABC):
         )
 
     def _died(self, name: str, host: str, session: Any) -> WeftError:
-        """Returns the error of a call whose session is over before the call had a result."""
+        """Returns the error of a call whose session ended before the call had a result."""
         if (other := session._other_version()) is not None:
             return other  # type: ignore[no-any-return]
         fate = None
@@ -281,7 +280,7 @@ class FarHosts(_Far):
     first call of a function waits until the requested number of hosts may run it. A call goes to
     the host on which this program has the fewest calls for each of the host's OS processes. A host
     that does not answer, or whose certificate does not grant its name, is skipped until it is
-    announced again. A host that has gone, or has no ticket, is skipped while the call asks others.
+    announced again. A host that has left, or has no ticket, is skipped while the call asks others.
     """
 
     def __init__(self, network: Any, n: int, patience: float, working_dir: Any = None) -> None:
@@ -385,7 +384,7 @@ class FarHosts(_Far):
                     f"no host was there within {self._patience:g} seconds: `weft host` starts one, `weft net ls` shows them"
                 )
             else:
-                _native.sleep(0.1)  # no notification comes when a host joins
+                _native.sleep(0.1)  # no notification arrives when a host joins
             fresh = True
 
     def _over(self, host: str, home: str, died: bool) -> None:

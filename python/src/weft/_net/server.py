@@ -172,7 +172,7 @@ class Server:
 
 
 def _keep(log: IO[str], path: Path) -> None:
-    _helper_threads.add_until_end()  # this thread lives as long as the server
+    _helper_threads.add_until_end()  # this thread runs as long as the server
     with path.open("w", encoding="utf-8") as file:
         for line in log:
             file.write(line)

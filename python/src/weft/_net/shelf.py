@@ -98,11 +98,11 @@ class Shelf:
         return one
 
     async def receive(self, digest: str, reader: asyncio.StreamReader) -> Shelved:
-        """Takes a parcel from a caller, and starts its OS processes.
+        """Receives a parcel from a caller, and starts its OS processes.
 
         Raises:
-            Refused: what came is not that parcel, or its OS processes cannot be started.
-            EOFError, OSError, TimeoutError: the caller has gone, or sends nothing.
+            Refused: the received bytes are not that parcel, or its OS processes cannot be started.
+            EOFError, OSError, TimeoutError: the caller has disconnected, or sends nothing.
         """
         loop = asyncio.get_running_loop()
         arrives: asyncio.Future[None] = loop.create_future()

@@ -42,7 +42,7 @@ MAX_LINE_BYTES = 1 << 20
 LINES = 20  # how many of an agent's last lines are kept
 SSH = (
     "ssh",
-    # ssh must not ask for a password, since nobody would see the question
+    # ssh must not ask for a password, since the question would not be shown
     *("-o", "BatchMode=yes"),
     *("-o", "ConnectTimeout=10"),
     *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),

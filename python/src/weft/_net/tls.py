@@ -110,7 +110,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self.shown: bytes | None = None  # the other side's certificate
         self._loop = asyncio.get_running_loop()
         self._shakes = True
-        # The event is also set if the connection ends before the hand-shake is over.
+        # The event is also set if the connection ends during the hand-shake.
         self._shaken = asyncio.Event()
         self._holds = self._closing = self._over = False
         self._peer_finished = False  # whether the other side has closed TLS
@@ -220,7 +220,7 @@ class Tls(asyncio.Transport, abc.ABC):
             self._protocol.eof_received()
 
     def _shake(self) -> bool:
-        """Continues the hand-shake. Returns whether the hand-shake is over."""
+        """Continues the hand-shake. Returns whether the hand-shake has ended."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -303,7 +303,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
 
 class Coming:
-    """The connections of a listener over which no first message has come yet (WIRE-NETWORKS.md
+    """The connections of a listener over which no first message has arrived yet (WIRE-NETWORKS.md
     17.2). Each costs a descriptor and some 50 to 150 KB. If there are more than MANY, those that
     are at least FRESH seconds old are closed, the oldest first. If there are more than TOO_MANY,
     the oldest are closed at once.
@@ -398,7 +398,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self._receive(rooms.raw[:n])
 
     def _turn(self) -> bool:
-        """Processes the bytes that have come. Returns false if the loop must do the remaining
+        """Processes the bytes that have arrived. Returns false if the loop must do the remaining
         steps."""
         feed = self._feed
         if feed is None or self._large or self._holds or self._closing:

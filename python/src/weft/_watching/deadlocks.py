@@ -6,10 +6,10 @@ found as a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 
 - a process that runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go
   on;
-- a process that waits at a channel may go on if a process that may go on holds an end of it, if one
-  of its ends is held by no known process (but by a local variable, a value under way, another
-  thread), or if its other side never had an end; a guard that is silent, since its channel has
-  retired, does not count;
+- a process that waits at a channel may go on if a process that may go on holds an end of the
+  channel, if an end of the channel is held by no known process (but by a local variable, a value
+  under way, another thread), or if the other side of the channel never had an end; a guard that is
+  silent, since its channel has retired, does not count;
 - a process that waits at a barrier may go on if any process elsewhere may go on;
 - a process that waits for its children may go on if all of them may go on.
 
@@ -59,7 +59,7 @@ class Waiter(NamedTuple):
     parent: int
     state: str  #: "able", "places" or "children"
     places: list[tuple[int, bool]]  #: for each place its key, and whether the process writes there
-    #: Channels that have ended for the process's select, so that no partner will come (rule 5.6).
+    #: Channels that have ended for the process's select, so that no partner will arrive (rule 5.6).
     silent: Sequence[str] = ()
     may_go_on: bool = True
 
@@ -94,7 +94,7 @@ class Stuck(NamedTuple):
         """Returns the line of a report for this process."""
         where = "" if self.pid is None else f" in OS process {self.pid}"
         held = ""
-        if self.places:  # a process without places waits for a time that never comes
+        if self.places:  # a process without places waits for a time that is never reached
             held = f"; held by {' and '.join(self.waits_for) or 'nobody'}"
         return line(self.path, self.operation, self.places, self.at) + where + held
 
@@ -102,8 +102,9 @@ class Stuck(NamedTuple):
 class PartialDeadlock:
     """The result of :func:`deadlocks`. It is false if no process is stuck.
 
-    Attributes: processes: the stuck processes, by path, without those that only wait for stuck
-    children. silent: the pids of OS processes of the program that did not answer within a second.
+    Attributes:
+        processes: the stuck processes, by path, without those that only wait for stuck children.
+        silent: the pids of OS processes of the program that did not answer within a second.
     """
 
     def __init__(

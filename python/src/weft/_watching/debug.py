@@ -18,7 +18,7 @@ watched.
 Invariants
 - The last `_KEPT` objects that each process sent are watched for (3), and are kept alive for that.
   When a process receives anything mutable, or its children end, its list is cleared, since an
-  object may have come back.
+  object may have been sent back.
 - At most `_MAX_OBJECTS` objects are watched while they are under way by reference. The oldest are
   dropped, so that values that a buffer has dropped are not kept forever. A value that is copied (for another
   OS process, or a component) is never under way here, since no receiver would report its arrival.
@@ -177,8 +177,8 @@ class _Sent:
 class Debug:
     """The object that :func:`debug` returns.
 
-    Attributes: unwatched: the names of the types of objects that were sent and could not be
-    watched.
+    Attributes:
+        unwatched: the names of the types of objects that were sent and could not be watched.
     """
 
     kind = "debug"

@@ -1,5 +1,5 @@
-"""What the answers of several OS processes to a look tell of channels between them: which channels
-are one, and how many operations a process does there.
+"""Finds, from the answers of several OS processes to a look, the channels between these OS
+processes, and how many operations each process does there.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def in_many(answers: dict[int, dict[str, Any]]) -> set[str]:
-    """Returns the names of the channels that lead from one of these OS processes to another, which
-    are those of which several have an end. If each of them has both a reader and a writer of that
-    name, then each has a channel of its own, for instance within a function that runs in all of
-    them.
+    """Returns the names of the channels that lead from one of these OS processes to another:
+    several OS processes have an end of such a channel. If each OS process has both a reader and a
+    writer of a name, each has its own channel of that name, made for instance by a function that
+    runs in all of them.
     """
     sides: dict[str, dict[int, set[bool]]] = {}
     for pid, answer in answers.items():

@@ -59,8 +59,8 @@ class Taken:
     #: (time in us, who, place, what), the oldest first
     events: list[tuple[int, int, int, int]] = field(default_factory=list)
     #: for each party that waits: since when, the operation, the place, a name of the operation.
-    #: file_of() begins with the waits that an earlier reading has left here, and leaves here those
-    #: that go on at the end.
+    #: file_of() begins with the waits that an earlier reading has left here, and leaves here the
+    #: waits that have not ended.
     waits: dict[int, tuple[int, int, int, str]] = field(default_factory=dict)
 
 
@@ -194,7 +194,7 @@ class _Writer:
     def _count_before(self) -> None:
         """Finds how many values had passed at each place before the first event, so that the n-th
         write can be matched with the n-th read. At a channel without a buffer each value makes two
-        events: an OVER of the party that came second, and then a GOES_ON of the party that had
+        events: an OVER of the party that arrived second, and then a GOES_ON of the party that had
         waited. If a GOES_ON has no OVER, the ring has lost that OVER.
         """
         met: dict[tuple[int, bool], int] = {}

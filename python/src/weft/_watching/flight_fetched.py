@@ -50,10 +50,11 @@ class Recorder:
         give("weft.flight", answer.writer())
         self._ask, self._answer = ask.writer(), answer.reader()
         self._first: Moment | None = None
-        self._waits: dict[int, Any] = {}  # the waits that went on when the board was last read
+        self._waits: dict[int, Any] = {}  # the waits under way at the last reading
         self._patience = 0.0
         self._lock = threading.Lock()  # one thread asks at a time
-        # The question whose answer has not come completely, because an earlier call has given up.
+        # The question whose answer has not arrived completely, because an earlier call has given
+        # up.
         self._open: int | None = None
 
     def _choose(self, guard: Any) -> Any:
@@ -82,7 +83,7 @@ class Recorder:
     def _next(self) -> bytes:
         answer = self._choose(self._answer)
         if not isinstance(answer, bytes):
-            raise BadUse("the board answers what no flight recorder does (mcu/FLIGHT.md)")
+            raise BadUse("the answer of the board is not that of a flight recorder (mcu/FLIGHT.md)")
         return answer
 
     def moment(self) -> Moment:

@@ -53,7 +53,7 @@ def _objects() -> list[Any]:
 
     The caller must empty the list before any other code runs, since the list keeps all these
     objects alive, even the main greenlets of threads. When a thread ends, greenlet frees the
-    thread's main greenlet in spite of a reference whose owner it cannot find. This happens, for
+    thread's main greenlet in spite of a reference whose owner it cannot find. That is the case, for
     example, while the garbage collector is taking apart a cycle that contains the owner.
     """
     objects: list[Any] = gc.get_objects()

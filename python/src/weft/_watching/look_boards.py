@@ -1,11 +1,12 @@
-"""What a look tells of boards (rule 14.20): which ends a board holds, and at which of them it waits.
+"""Finds what a look shows of boards (rule 14.20): the ends that a board holds, and those at which
+it waits.
 
     serial.Board ──► Board, one of the boards of this program
     Boards ──sample()──► counts for each process of a board ──add_to()──► rows of an answer
 
 Invariants
 - A board is asked nothing: the home of a channel, which is this program, knows the operations that
-  a board has open there. So a board that has no link any more has no row.
+  a board has open there. So a board whose link has ended has no row.
 - A process that waits at none of these ends does something that this program does not see. Its
   state is "io".
 """
@@ -39,7 +40,8 @@ class _Whole:
 
 
 class Board:
-    """A board that is shown in looks, until close() is called, or nobody refers to this object.
+    """A board that is shown in looks until close() is called, or until nothing refers to this
+    object.
 
     Args:
         where: the board's name for messages.
@@ -130,7 +132,7 @@ class Boards:
             try:
                 processes, holders = board.who_holds()
                 ends = [_End(*end) for end in board.link.ends()]
-            except BadUse:  # the session is over, or the link is closed
+            except BadUse:  # the session has ended, or the link is closed
                 continue
             held: dict[int, list[tuple[str, bool, bool]]] = {}
             for end in ends:
@@ -169,7 +171,7 @@ class Boards:
                     "writers": 0,
                 }
         rows = {row["id"]: row for row in processes}
-        own: list[str] = []  # channels by which Weft itself hears of the board's processes
+        own: list[str] = []  # Weft's own channels to the board's processes
         for i, (process, board, seen) in enumerate(self._seen.values(), 1):
             row = rows.get(process.stands_in or 0)
             if row is None:

@@ -24,7 +24,7 @@ _LENGTH = struct.Struct("!I")
 
 
 class BadMessage(ValueError):
-    """The bytes that have come are not a message of this protocol. The text says why."""
+    """The received bytes are not a message of this protocol. The text says why."""
 
 
 def message(content: dict[str, Any]) -> bytes:
@@ -33,7 +33,7 @@ def message(content: dict[str, Any]) -> bytes:
 
 
 class Reader:
-    """Makes messages from bytes that come in pieces of any size."""
+    """Makes messages from bytes that arrive in pieces of any size."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

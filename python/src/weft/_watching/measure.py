@@ -112,7 +112,8 @@ class _Parked(NamedTuple):
 
 
 class Measurement:
-    """The measurement of :func:`measuring`. It can be read while it goes on, and afterwards."""
+    """The measurement of :func:`measuring`. It can be read during the measurement, and
+    afterwards."""
 
     kind = "measure"
 
@@ -132,7 +133,7 @@ class Measurement:
     # --- reading ----------------------------------------------------------------------------------
 
     def rows(self) -> list[ChannelMeasure]:
-        """Returns a row for each name. The rows with the most lost time come first."""
+        """Returns a row for each name. The rows with the most lost time are first."""
         if self._goes_on:
             _observers.tell_others()  # makes other OS processes send their figures
         rows = self._rows_here()

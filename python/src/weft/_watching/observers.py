@@ -13,7 +13,7 @@ Invariants
 - A child of a fork observes nothing.
 
 begin_everywhere() extends an observation to the other OS processes of the program (rule 14.7).
-_hosts/remote_observers.py, which is imported for the first of these, does the rest.
+_hosts/remote_observers.py, which is imported for the first of these, does that.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Everywhere(Protocol):
         """
 
 
-wanted: dict[Key, Everywhere] = {}  # observations that go on
+wanted: dict[Key, Everywhere] = {}  # observations that have not ended
 # The observations in `wanted`, and those that are ending and still receive records.
 known: dict[Key, Everywhere] = {}
 _numbers = itertools.count(1)

@@ -1,4 +1,4 @@
-"""Prints where every process is when a signal comes; the program goes on (rule 14.10).
+"""Prints where every process is when a signal arrives; the program continues (rule 14.10).
 
     the signal ──a handler in C──► a thread in C, which slept ──► say(): each process, on stderr
 

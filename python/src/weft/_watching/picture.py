@@ -8,7 +8,7 @@ Invariants
   picture, and nothing is too close together to be seen. Times are in the titles that a browser
   shows when you point at a line.
 - The n-th write that committed on a channel belongs to the n-th read: channels serve in order
-  (rules 1.2, 1.3). If the write was over before the read began, there is a buffer between the two,
+  (rules 1.2, 1.3). If the write had ended before the read began, there is a buffer between the two,
   and the arrow is slanted. Otherwise writer and reader met, at the earlier of the two events, since
   the party that had waited was woken later.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from weft._watching import verdict as _verdict
 
 _TIME = ("sleep", "tick")
-#: with more processes than this, those that lived only for a moment are forgotten
+#: with more processes than this, those that existed only for a moment are forgotten
 _MANY = 4096
 _IO = ("io call", "await", "blocking call", "read from a descriptor", "write to a descriptor")
 
@@ -90,7 +90,7 @@ class Shares:
             self._forget_short()
 
     def _forget_short(self) -> None:
-        """Forgets the processes that lived only for a moment."""
+        """Forgets the processes that existed only for a moment."""
         short = (self._last - (self._first or 0)) / 100
         for key, one in list(self._all.items()):
             if one.end is not None and one.end - one.start < short:

@@ -6,7 +6,7 @@ Invariants
   ends, and when the interpreter exits. A killed program loses at most the last block.
 - A file whose last line is cut off can be read.
 - The lines of one thread are in order. Of the lines of two threads, the line of the later event may
-  be written first. The lines of another OS process (with "pid") come in pieces, some time after
+  be written first. The lines of another OS process (with "pid") arrive in pieces, some time after
   their events (rule 14.7). read() sorts all lines by their times, which are times of one clock.
 """
 

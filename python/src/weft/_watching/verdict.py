@@ -25,7 +25,7 @@ from typing import NamedTuple
 NEAR = 0.9  #: a process with at least this share of the largest weight is named too
 LIGHT = 0.3  #: a process below this weight is not a bottleneck
 _WAITS = 0.25  #: the sentence mentions a neighbour that waits for at least this share of the time
-MANY = 4  #: so many processes of one name that do the same count as one, even if others do not
+MANY = 4  #: the least number of like processes that count as one beside others of their name
 _ALIKE = 0.2  #: the weights of the processes of a group differ by at most this
 _FULL = 0.75  #: a processor counts as full from this share of its time on
 _ONE = 1.1  #: a sum of busy shares up to this can be that of one scheduler
@@ -144,7 +144,7 @@ def _groups(nodes: Iterable[Node]) -> list[_Group]:
 
 def _alike(members: list[Node]) -> Iterator[list[Node]]:
     """Yields the processes of one name in groups that weigh about the same. If not all of them do,
-    a group of less than MANY falls apart into its members.
+    a group of fewer than MANY is split into its members.
     """
     heaviest = max(m.weight for m in members)
     part = [m for m in members if heaviest - m.weight <= _ALIKE]

@@ -535,7 +535,7 @@ def _together(
     away: dict[int, set[int]] = {}
     moved: dict[int, dict[int, str]] = {}  # pid → for each process its path in the whole network
     pending = [root, *(pid for pid in answers if pid != root)]
-    for pid in pending:  # parents come first: the root, then the other pids in ascending order
+    for pid in pending:  # parents first: the root, then the other pids in ascending order
         if pid in answers:
             moved[pid] = _moved(pid, answers[pid], paths)
             away[pid] = {
@@ -585,7 +585,7 @@ def _together(
 
 
 def _in_life(where: str, life: int, event: str) -> str:
-    """Returns what a process does that a supervisor has started `life` times."""
+    """Returns what a supervised process does, with the number of its life."""
     if event != "began":
         return f"its supervisor starts it again (life {life + 1})"
     return where if life == 1 else f"{where} (life {life})"

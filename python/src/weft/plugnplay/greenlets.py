@@ -234,10 +234,10 @@ def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
 
 @process
 def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
-    """Writes each value to every writer that it has received on `outs` so far. Writers whose
-    readers have gone are dropped.
+    """Writes each value to every writer that it has received on `outs` so far. Writers without
+    readers are dropped.
 
-    It ends when `source` retires. If `outs` retires, no more writers come.
+    It ends when `source` retires. If `outs` retires, no more writers are added.
     """
     known: list[Writer[Any]] = []
     ending = Input(source, ended="raise")  # `outs` may retire, and then falls silent (rule 5.6)
@@ -323,7 +323,7 @@ def combine(
     a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
 ) -> None:
     """Writes `function(x, y)` for one value from each of two readers. It reads the two values in
-    the order in which they come.
+    the order in which they arrive.
     """
     _of_two(a, b, out, function)
 
@@ -409,10 +409,10 @@ def regular(out: Writer[Any], value: Any, seconds: float) -> None:
 
 @process
 def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
-    """Writes every `seconds` the last value that it has read, whether values come more often or
+    """Writes every `seconds` the last value that it has read, whether values arrive more often or
     less often.
 
-    The first value is written when it comes. The process ends when `source` retires.
+    The first value is written when it arrives. The process ends when `source` retires.
     """
     value = source.read()
     out.write(value)
@@ -530,7 +530,7 @@ def broadcast(
     joins: Reader[Writer[Any]],
     slow: Literal["wait", "cut_off"] = "wait",
 ) -> None:
-    """Writes each value to every writer that has come by `joins`, from then on (rule 20.4). A
+    """Writes each value to every writer that it has read from `joins` so far (rule 20.4). A
     reader leaves by retiring its end.
 
     A reader may be behind by as many values as the capacity of its own channel. If that channel is
