@@ -42,7 +42,7 @@ static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MAX_EVENTS};
     }                                                                             \
   } while (0)
 /* The heap finds an event by a walk from the place to which the event last sank. The function sets
- * that place as if the event had come up from a leaf. */
+ * that place as if the event had risen from a leaf. */
 static void from_a_leaf(weft_event *e, unsigned n) {
   while (e->node.place * 2u <= 4 * n) e->node.place = (uint16_t)(e->node.place * 2);
 }

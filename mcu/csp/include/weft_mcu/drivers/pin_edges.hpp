@@ -2,7 +2,7 @@
 // (mcu/DRIVERS.md, rule M25).
 //
 // The first edge raises an interrupt, which turns the pin's interrupt off and posts an event. The
-// pin goes on latching edges. The action of the event checks the latch: if the latch has stayed
+// pin still latches edges. The action of the event checks the latch: if the latch has stayed
 // clear since the last check, the level has not changed since then. So a change costs one
 // interrupt, however often the contact bounces.
 //

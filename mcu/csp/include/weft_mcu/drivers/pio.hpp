@@ -101,10 +101,10 @@ class Pio {
     port_.close();
   }
 
-  // The number of received words that found no room, or whose channel had ended.
+  // Returns the number of received words that found no room, or whose channel had ended.
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
-  // How often the handler found that the machine had met a full FIFO: it waits there, or loses the
-  // word, as its program says.
+  // Returns how often the handler found that the machine had met a full FIFO. The machine waits
+  // there, or loses the word, as its program says.
   std::uint32_t stalls() const noexcept { return WEFT_PEEK(stalls_); }
 
  private:
