@@ -1,5 +1,5 @@
 """Tests of processes in C++ on a bare board (rules 21.10 to 21.13): the emulated RP2040, without
-MicroPython. Most tests share one board, on which nothing may be left over from the test before."""
+MicroPython. Most tests share one board, on which each test must leave nothing over."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_page_s_program_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_a_channel_between_two_processes_of_the_board_stays_there(board: Any, parts: Any) -> None:
-    """rules 21.4, 21.10; again and again, so that what the board has numbers of is used again"""
+    """rules 21.4, 21.10; many times, so that the board must use its slots and lines again"""
     for n in range(12):
         a, b = Channel("a"), Channel("b")
         assert run(
@@ -124,7 +124,7 @@ def test_a_channel_between_two_processes_of_the_board_stays_there(board: Any, pa
 
 
 def test_values_go_over_the_line_both_ways(board: Any, parts: Any) -> None:
-    """rules 21.11, 19.5: with a name and a default of the declaration"""
+    """rules 21.11, 19.5: one argument is given by its name, one by default"""
     a, b = Channel("a"), Channel("b")
     assert run(
         give(a.writer(), 1, 2.5, -3),
@@ -153,7 +153,7 @@ def test_a_write_waits_until_a_process_here_reads(board: Any, parts: Any) -> Non
 
 
 def test_a_buffer_on_the_board(board: Any, parts: Any) -> None:
-    """rules 1.4, 21.4: its capacity and overflow go along"""
+    """rules 1.4, 21.4: the channel keeps its capacity and overflow"""
     a, b = Channel("a", capacity=4), Channel("b")
     assert run(
         parts.counts.on(board)(a.writer(), 20),
@@ -374,7 +374,7 @@ def test_arguments_and_channels_that_do_not_fit(board: Any, parts: Any) -> None:
 def test_a_mistake_ends_the_board_and_the_next_process_starts_it_again(
     board: Any, parts: Any, machines: list[emulators.Machine]
 ) -> None:
-    """rules 21.9, 21.12, M15: a write to an end that was retired; the emulator that is killed"""
+    """rules 21.9, 21.12, M15: after a write to a retired end, and after the emulator is killed"""
     a = Channel("a")
     with pytest.raises((PeerDied, ExceptionGroup)) as caught:
         run(parts.writes_late.on(board)(a.writer()), show(a.reader()))
@@ -394,7 +394,7 @@ def test_a_mistake_ends_the_board_and_the_next_process_starts_it_again(
 
 
 def test_a_new_source_needs_a_board_on_which_nothing_runs(tmp_path: Path, parts: Any) -> None:
-    """rule 21.10; and a closed board"""
+    """rule 21.10; a closed board refuses, too"""
     more = tmp_path / "more.cpp"
     more.write_text(
         "#include <cstdint>\n#include <weft/anywhere.hpp>\n"
@@ -423,7 +423,7 @@ def test_a_new_source_needs_a_board_on_which_nothing_runs(tmp_path: Path, parts:
 def test_sources_that_a_board_cannot_have(
     tmp_path: Path, parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """rule 21.10: each says what to do"""
+    """rule 21.10: each error names the remedy"""
 
     def compiled(name: str, text: str) -> firmware.Compiled:
         file = tmp_path / name

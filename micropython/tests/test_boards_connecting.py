@@ -1,5 +1,5 @@
-"""Tests of connecting to boards (rule 21.9; python/docs/boards.md): what is there, and what gets
-Weft."""
+"""Tests of connecting to boards (rule 21.9; python/docs/boards.md): which are found, and which
+receive Weft."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests of what goes along with a process to a board (rule 21.2): its source, by syntax. No board
-is needed."""
+"""Tests which source goes along with a process to a board (rule 21.2). Weft finds it by syntax, so
+the tests need no board."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_only_what_is_named_goes_along_and_keeps_its_line() -> None:
 
 
 def test_an_import_brings_only_the_names_that_are_used() -> None:
-    """rule 21.2: Reader, which MicroPython does not have, stands in annotations only"""
+    """rule 21.2: Reader, which MicroPython does not have, is only in annotations"""
     _, lines = text_of(programs.exchange_within)
     imports = [line for line in lines if "import" in line]
     assert imports == [

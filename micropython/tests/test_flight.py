@@ -217,7 +217,7 @@ def main_with(stream: str, before: str = "") -> str:
 
 
 def fetched(pc: serial.Board, tmp_path: Path) -> None:
-    """Has the board square five numbers, fetches its events, and looks at the trace of both."""
+    """Has the board square five numbers, fetches its events, and checks the trace of both."""
     recorded_squares.asked(pc, tmp_path, 20.0)
     recorded = flight_read.Recorded([tmp_path / "board.flight"])
     lines = list(recorded.lines())

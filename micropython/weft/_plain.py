@@ -207,7 +207,7 @@ def _from_buffer(c, p, rd):
 
 
 def _into_buffer(c, p, wr, v):
-    """Writes at a channel with a buffer. Returns DONE, ONCE, or None if the hook must do the write."""
+    """Writes at a channel with a buffer. Returns DONE, ONCE, or None: the hook must do it."""
     global _who, _left
     if _who is not p:
         _who, _left = p, AT_ONCE
