@@ -71,7 +71,7 @@ def show(source: Any) -> list[Any]:
 
 
 def test_processes_of_a_board_and_of_the_pc_are_one_network(board: boards.Board) -> None:
-    """rules 21.1, 21.4"""
+    """rules 21.1, 21.4: the results are those of the same network on the PC"""
     a, b = Channel("a"), Channel("b")
     there = run(
         programs.count.on(board)(a.writer(), 5),
@@ -115,7 +115,7 @@ def test_a_channel_between_two_processes_of_a_board_stays_there(board: boards.Bo
 
 
 def test_a_channel_with_an_end_here_goes_over_the_line(board: boards.Board) -> None:
-    """rule 21.4"""
+    """rule 21.4: a process here writes into it, too"""
     a, b = Channel("a"), Channel("b")
     more = a.writer()
 
@@ -134,7 +134,7 @@ def test_a_channel_with_an_end_here_goes_over_the_line(board: boards.Board) -> N
 
 
 def test_a_process_that_is_dropped_lets_go_of_its_end_on_the_board(board: boards.Board) -> None:
-    """rule 21.4"""
+    """rule 21.4: the reader on the board meets Retired"""
     a, told = Channel("a"), Channel("told")
     never = [programs.count.on(board)(a.writer(), 5)]
     waiting = programs.until_retired.on(board)(a.reader(), told.writer())
@@ -250,7 +250,7 @@ def test_a_board_keeps_some_sources(tmp_path: Path) -> None:
 
 
 def test_a_module_beside_the_file_goes_along(board: boards.Board) -> None:
-    """rule 21.2"""
+    """rule 21.2: the process on the board imports it"""
     assert run(programs.helped.on(board)(1)) == 101
 
 
@@ -390,13 +390,13 @@ def test_what_waits_for_the_pc_is_no_deadlock(board: boards.Board) -> None:
 
 
 def test_a_module_that_the_board_lacks(board: boards.Board) -> None:
-    """rule 21.6"""
+    """rule 21.6: BadUse names the line of the import and the module"""
     with pytest.raises(BadUse, match=rf"cannot import .*\({FILE}:\d+\).*nowhere_at_all"):
         run(programs.needs_what_is_not_there.on(board)())
 
 
 def test_a_result_that_cannot_be_sent(board: boards.Board) -> None:
-    """rule 21.5"""
+    """rule 21.5: BadUse names the process"""
     with pytest.raises(BadUse, match="gives_an_object .*its result cannot be sent to the PC"):
         run(programs.gives_an_object.on(board)())
 
@@ -422,7 +422,7 @@ def test_a_lack_of_memory_is_told_with_the_bytes(
 
 
 def test_a_process_for_a_board_is_not_copied(board: boards.Board) -> None:
-    """rule 21.1"""
+    """rule 21.1: `* n` is bad use, and so is `.on` of a process object"""
     with pytest.raises(BadUse, match=r"echo \* n: a process for a board cannot be copied"):
         run(programs.echo.on(board)(1) * 2)
     c = Channel()
@@ -434,7 +434,7 @@ def test_a_process_for_a_board_is_not_copied(board: boards.Board) -> None:
 
 
 def test_a_board_that_is_unplugged_is_a_death(tmp_path: Path) -> None:
-    """rule 21.9"""
+    """rule 21.9: its process and its peer fail with PeerDied, and so does the next process"""
     with one_board(tmp_path) as (unix, board):
         a = Channel("a")
         ours = a.reader()
@@ -485,7 +485,7 @@ def test_a_closed_board(unix: UnixBoard) -> None:
 
 
 def test_one_program_at_a_time(unix: UnixBoard, board: boards.Board) -> None:
-    """rule 21.9"""
+    """rule 21.9: a second connect is bad use, and the first still works"""
     with pytest.raises(BadUse, match=f"uses {unix.device}: close it there first"):
         boards.connect(unix.device)
     assert run(programs.echo.on(board)(1))[0] == 1
@@ -505,7 +505,7 @@ def test_it_is_cancelled_at_any_step_and_its_ends_are_let_go(board: boards.Board
 
 
 def test_it_runs_in_a_network_of_coroutines(board: boards.Board) -> None:
-    """rules 21.1, 15.1"""
+    """rules 21.1, 15.1: beside coroutines of the PC"""
     a = Channel("a")
 
     @coroutines.process

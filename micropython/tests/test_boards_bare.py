@@ -94,7 +94,7 @@ def give(out: Any, *values: Any) -> None:
 
 
 def test_the_page_s_program_runs_as_it_stands(tmp_path: Path) -> None:
-    """rule 21.10"""
+    """rule 21.10: it prints what the page says"""
     text = PAGE.read_text(encoding="utf-8")
     for kind, name in [("cpp", "parts.cpp"), ("python", "bare.py")]:
         (code,) = re.findall(rf"```{kind} save file={name}\n(.*?)```", text, re.S)
@@ -206,7 +206,7 @@ def test_a_select_of_the_line_and_of_a_channel_of_the_board(board: Any, parts: A
 
 
 def test_ends_and_poison_go_through_with_the_line(board: Any, parts: Any) -> None:
-    """rules 3.5, 4.3, 21.12"""
+    """rules 3.5, 4.3, 21.12: a NoResult has the line of the operation"""
     a, b = Channel("a"), Channel("b")
     _, gone, got = run(
         give(a.writer(), *range(9)),
@@ -269,7 +269,7 @@ def test_a_deadlock_on_the_board_has_paths_and_lines(board: Any, parts: Any) -> 
 
 
 def test_processes_that_the_pc_may_still_wake_are_no_deadlock(board: Any, parts: Any) -> None:
-    """rule 21.13"""
+    """rule 21.13: the PC writes late, and every process ends"""
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     ours = a.writer()
     begun = Channel("begun")
@@ -343,7 +343,7 @@ def test_a_value_of_another_type_is_bad_use(board: Any, parts: Any, value: Any) 
 
 
 def test_arguments_and_channels_that_do_not_fit(board: Any, parts: Any) -> None:
-    """rules 21.5, 21.10"""
+    """rules 21.5, 21.10: each is bad use, with the reason"""
     a, b = Channel("a"), Channel("b")
     with pytest.raises(BadUse, match="the argument 'n' is str: a process in C\\+\\+ on a board"):
         parts.counts.on(board)(a.writer(), "7")
@@ -462,7 +462,7 @@ def test_sources_that_a_board_cannot_have(
 
 
 def test_a_board_at_a_port_needs_picotool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """rule 21.10"""
+    """rule 21.10: errors without it, without a board, without a port"""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BadUse, match="a board is programmed by picotool, and there is none"):
         boards.bare("/dev/ttyUSB9")

@@ -193,7 +193,7 @@ def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_
         before = [mean(), mean()]
         assert before[1] > before[0]
         mean.retire()
-        # The uplink, the filter and the sampler have ended. The control process goes on reading
+        # The uplink, the filter and the sampler have ended. The control process reads rates
         # until its write finds no reader.
         rates = Channel("rates")
         pc.give("rates", rates.reader())

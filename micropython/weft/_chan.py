@@ -137,7 +137,7 @@ class Channel:
             raise bad("STRENGTH", strength)
         if strength <= self.pz or strength < self.imm:
             return
-        self.k.r  # noqa: B018 (a select that the native core does becomes an Alternative, see _look)
+        self.k.r  # noqa: B018 (a select of the native core becomes an Alternative, see _look)
         was, self.pz = self.pz, strength
         self._look()
         self._drop()

@@ -35,7 +35,7 @@ from .link import Link
 
 VERSION = 1
 LARGEST = 2048  # bytes of a frame
-PRINTED = 2048  # bytes of printed text that wait to be sent; more is dropped, and the PC is told
+PRINTED = 2048  # bytes of printed text that wait to be sent; more is dropped and reported
 KEPT = 4  # how many sources are kept, besides those that this session uses
 FOLDER = "weft_kept"
 

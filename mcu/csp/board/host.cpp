@@ -12,8 +12,8 @@
 //   parameters   values; and ends: [slot, number], with the slot of an end that the PC has handed
 //                out, "r<slot>" or "w<slot>", or -1 and the number of a channel of the board
 //   ends         [slot, number, writes]
-//   a message    ["ended"], ["cancelled"], ["end", kind, strength, file, line], ["failed", kind, why,
-//                needs, has], or ["stuck", [n, slot, number, writes, file, line], …]
+//   a message    ["ended"], ["cancelled"], ["end", kind, strength, file, line], ["failed", kind,
+//                why, needs, has], or ["stuck", [n, slot, number, writes, file, line], …]
 //
 // A call's message is sent once the PC has the retirement of each end that the call had. So the PC
 // can then use the slots of these ends again.

@@ -38,7 +38,7 @@ struct StoreRequest {
   StoreOp op;
   StoreStatus status;   // of the answer
   std::uint16_t count;  // bytes of the value: of a set, and of the answer to a get; 1 to Bytes
-  char key[16];         // 1 to 15 characters from '!' to '~' without '/', the first not '.', and a 0
+  char key[16];         // 1 to 15 characters from '!' to '~' except '/', the first not '.'; a 0
   std::uint8_t bytes[Bytes];
 };
 

@@ -101,7 +101,7 @@ class PinEdges {
       return WEFT_DONE;
     }
     if (level == p->level_) {
-      // If the change before this one was refused, nobody will read either of the two.
+      // If the change before this one was refused, no process will read either of them.
       if (std::exchange(p->refused_, false))
         p->lost_ += 2;
       else

@@ -37,10 +37,10 @@ class Pio {
   Pio(const Pio&) = delete;
   Pio& operator=(const Pio&) = delete;
 
-  // Loads the program, and lets the machine run from its first word. An empty end leaves its
-  // direction out. Called once, from main or a process, on the core that serves the
+  // Loads the program, and lets the machine run from its first word. The direction
+  // of an empty end is not used. Called once, from main or a process, on the core that serves the
   // scheduler. Returns WEFT_OK; WEFT_E_ARENA if the process that sends finds no room in the arena
-  // (then both ends are dropped, and the machine stands still); or WEFT_E_DRIVER if there is no
+  // (then both ends are dropped, and the machine does not run); or WEFT_E_DRIVER if there is no
   // such machine, if the program does not fit, or if it was called before.
   int start(const PioSetup& setup, Writer<std::uint32_t> received,
             Reader<std::uint32_t> to_send) noexcept {
