@@ -236,7 +236,7 @@ def test_a_source_is_sent_once(tmp_path: Path, sent: list[Any]) -> None:
 
 
 def test_a_board_keeps_some_sources(tmp_path: Path) -> None:
-    """rule 21.3: an old source makes room, but none that this session uses"""
+    """rule 21.3: old sources are removed, but none that this session uses"""
     old = [tmp_path / "weft_kept" / f"{i:016x}" for i in range(9)]
     for folder in old:
         folder.mkdir(parents=True)

@@ -65,7 +65,7 @@ def test_a_board_without_weft_gets_it(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_board_with_little_memory_needs_the_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """rule 21.9"""
+    """rule 21.9: without mpy-cross, BadUse names the bytes that are free"""
     monkeypatch.setenv("PATH", "")
     with (
         UnixBoard(tmp_path, package=tmp_path, heap="100k") as unix,

@@ -259,7 +259,7 @@ def test_a_pc_fetches_the_events_over_the_link(tmp_path: Path) -> None:
 
 
 def test_a_pc_fetches_the_events_of_an_emulated_board(tmp_path: Path) -> None:
-    """On the Cortex-M3, whose ticks are small integers of 31 bits."""
+    """The board is the Cortex-M3, whose ticks are small integers of 31 bits."""
     main = main_with(CortexM3.STREAM, CortexM3.BEFORE)
     made: Firmware = CortexM3(tmp_path, {"main.py": main.encode()})
     try:

@@ -202,7 +202,7 @@ void expect(bool right, const char* what) {
   put(" is wrong\n");
 }
 
-namespace step {  // A process awaits another one, and goes on although a channel of the other
+namespace step {  // A process awaits another one, and continues although a channel of the other
                   // process had ended.
 constinit Channel<Int> a, b;
 weft::Process steps(weft::Reader<Int> source, weft::Writer<Int> out) {

@@ -43,7 +43,7 @@ class PinEdges {
 
   // Sets the channel and turns the pin's interrupt on. The pin must be an input already
   // (pin_in_pull_up). Called once, from main or a process, on the core that serves the scheduler;
-  // this core gets the interrupts. The level at the time of the call counts as no change.
+  // this core receives the interrupts. The level at the time of the call counts as no change.
   void connect(Writer<PinEdge> out) noexcept {
     port_.connect(std::move(out));
     enable_ = IO_BANK0_PROC0_INTE0 + CHIP_PINS_CORE * weft_core() + 4 * (pin_ / 8);
