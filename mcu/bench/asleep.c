@@ -1,6 +1,6 @@
-/* asleep: an actor that toggles pin 2 every millisecond, and otherwise sleeps; with -DWEFT_SLEEP=1
- * in the chip's state SLEEP, in which only what it needs has a clock (POWER.md). run.mjs reads the
- * times in each state, and compares the edges. */
+/* asleep: an actor toggles pin 2 every millisecond. In between the core sleeps; with -DWEFT_SLEEP=1
+ * in the chip's state SLEEP, in which only the blocks that are needed have clocks (POWER.md).
+ * run.mjs reads the times in each state, and compares the edges. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 

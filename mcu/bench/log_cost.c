@@ -6,7 +6,7 @@ static weft_log records;
 static volatile uint32_t wide = 0x12345678;
 static uint8_t packet[254];
 
-/* How many bytes a packet grows by a record with an argument of 32 bits after another record. */
+/* Return how many bytes a record with a 32-bit argument adds to a packet that has one before it. */
 static uint32_t bytes(uint32_t gap, uint32_t value) {
   WEFT_LOG(&records, "first");
   size_t alone = weft_log_packet(&records, packet, sizeof packet);

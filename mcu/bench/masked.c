@@ -1,6 +1,6 @@
 /* masked: how long each call keeps interrupts off in the worst case, with n = 10, 100 and 10,000
- * events in the queue. The emulator measures (tests/firmware/masked.mjs); `section` tells the
- * emulator what is measured: 1000 * the queue (1 list, 2 heap of equal times, 3 heap) + 100 * the
+ * events in the queue. The emulator measures (tests/firmware/masked.mjs); `section` names
+ * what is measured: 1000 * the queue (1 list, 2 heap of equal times, 3 heap) + 100 * the
  * call + the power of ten.
  *
  * For a ring, the calls 4 and 64 put in a message of that many bytes, and 5 and 65 take one out.
@@ -42,7 +42,7 @@ static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MAX_EVENTS};
     }                                                                             \
   } while (0)
 /* The heap finds an event by a walk from the place to which the event last sank. The function sets
- * that place as if the event had come up from a leaf. */
+ * that place as if the event had risen from a leaf. */
 static void from_a_leaf(weft_event *e, unsigned n) {
   while (e->node.place * 2u <= 4 * n) e->node.place = (uint16_t)(e->node.place * 2);
 }

@@ -28,7 +28,7 @@ static void answer_events(weft_flight_link *f) {
   if (!n) f->takes = false;
   answer(f, bytes, n);
 }
-/* Takes and drops the events that an ended session left, so that the recorder goes on. */
+/* Takes and drops the events that an ended session left, so that the recorder continues. */
 static void give_up(weft_flight_link *f) {
   uint8_t bytes[WEFT_FLIGHT_LEAST];
   while (f->takes && weft_flight_take(&f->reader, bytes, sizeof bytes)) {}

@@ -80,7 +80,7 @@ climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry)
   uint32_t time = event_at(base, entry)->time;
 #ifdef WEFT_HEAP_CLIMB
   WEFT_HEAP_CLIMB(one, base, hole, time, entry,
-                  tie); /* The loop below, compiled as the port wants it. */
+                  tie); /* The loop below, in the port's own assembly. */
 #else
   unsigned above;
   while ((above = hole >> 5 << 2)) {
@@ -129,7 +129,7 @@ WEFT_HOT static void __attribute__((noinline)) take_out(weft_heap *h, unsigned h
 sink:;
 #ifdef WEFT_HEAP_SINK
   WEFT_HEAP_SINK(one, times, hole, end,
-                 tie); /* The loop below, compiled as the port wants it. */
+                 tie); /* The loop below, in the port's own assembly. */
 #else
   for (unsigned child; (child = hole + hole) < end; hole = child) {
     weft_heap_entry earlier = *entry_at(one, child), other = *entry_at(one, child + 4);

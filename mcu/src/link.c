@@ -108,7 +108,7 @@ static void put_offer(weft_link *l, weft_link_op *op) {
 }
 
 /* Return OURS if an operation that has not been sent yet may be sent. An end that was given up
- * after the operation was offered counts as OURS until the PC has been told so; after that the
+ * after the operation was offered counts as OURS until the PC knows of that; after that the
  * operation has a closed end (GIVEN_UP). */
 static unsigned may_go(const weft_link_op *op) {
   unsigned all = OURS;
@@ -455,7 +455,7 @@ static void ended(weft_link *l, weft_link_op *op) {
     op->guards[i].end->strength = (uint8_t)(l->field[VAL] >> 8);
   }
   if (op->leaving) return finish(l, op, status_of(op->guards[i].end), i);
-  status = look(l, op, &won); /* A choice goes on with the remaining guards. */
+  status = look(l, op, &won); /* A choice continues with the other guards. */
   if (status) return finish(l, op, status, status == WEFT_LINK_RETIRED ? i : won);
   /* The operation gets a new number, so that a late answer to the old number belongs to no
    * operation. */

@@ -33,7 +33,7 @@ insert_either(weft_queue *q, weft_event *e, bool in_front) {
   }
 #ifdef WEFT_SEARCH_RING
   WEFT_SEARCH_RING(&q->head, time, at, next,
-                   end); /* the loop below, compiled as the port wants it */
+                   end); /* the loop below, in the port's own assembly */
 #else
   for (;; at = next) {
     next = at->next;

@@ -31,7 +31,7 @@ static bool oldest(weft_log *l, weft_log_slot *copy) {
   WEFT_IRQ_ON(irq);
   return behind != 0;
 }
-/* The number of bytes that keep v, less 1. */
+/* Return the number of bytes that hold v, less 1. */
 static unsigned size_of(uint32_t v) {
   uint32_t folded = v ^ (uint32_t)((int32_t)v >> 31);
   return folded < 0x80 ? 0 : folded < 0x8000 ? 1 : folded < 0x800000 ? 2 : 3;

@@ -59,9 +59,9 @@ same(
   CODES.filter((c) => c.kind === 'bkpt').map((c) => c.code),
   all(/\bbkpt +(0x[0-9a-f]+|\d+)\b/g).map((m) => Number(m[1])),
 );
-// A text may consist of several literals. Two kinds of mistakes are left out: those with the code
-// 0, which have no code in a release build, and those with a BusStatus or a StoreStatus,
-// which is the answer of a driver. In weft_at the variable `code` has WEFT_E_HORIZON; 1 is the code of LTA's functions.
+// A text may consist of several literals. Mistakes with the code 0, which have no code in a release
+// build, and those with a BusStatus or StoreStatus, the answer of a driver, are left out. The
+// variable `code` in weft_at has WEFT_E_HORIZON; 1 is the code of LTA's functions.
 const text = (literals) => [...literals.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map((m) => m[1]).join('');
 const NAMES = { code: 'WEFT_E_HORIZON', 1: 'schedule_event' };
 const MISTAKE = /WEFT_(MISTAKE|RX_FULL)\(\s*(?:([\w:]+),\s*)?((?:"(?:[^"\\]|\\.)*"\s*)+)\)/g;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turn a linked image into what a Pico takes: `image.py IN.elf OUT.uf2 [OUT.bin]`.
+"""Turn a linked image into a file for a Pico: `image.py IN.elf OUT.uf2 [OUT.bin]`.
 
 Reads the loadable segments of a 32-bit little-endian ELF file, fills in the checksum of the
 second-stage boot code of a flash image (CRC-32 with polynomial 0x04c11db7, start 0xffffffff, not

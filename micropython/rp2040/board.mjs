@@ -1,7 +1,7 @@
-// node board.mjs FIRMWARE.elf DISK.img|- SOCKET [PROMPT]: MicroPython's firmware for the RP2040 under
-// emulator/, in real time, with UART 1 on a Unix socket, and a file system in its flash: DISK.img, or
-// an empty one. UART 0, the board's prompt, is the Unix socket PROMPT, and the board runs until its
-// standard input ends; without PROMPT the output of UART 0 is printed, and it runs until it is killed.
+// node board.mjs FIRMWARE.elf DISK.img|- SOCKET [PROMPT]: runs MicroPython's firmware for the
+// RP2040 under emulator/ in real time. UART 1 is the Unix socket SOCKET. The file system in flash
+// is DISK.img, or empty for "-". UART 0, the board's prompt, is the Unix socket PROMPT, and the
+// program ends with its standard input; without PROMPT it prints the output of UART 0 until killed.
 import { readFileSync, writeSync } from 'node:fs';
 import { Cable, Machine, Pace } from '../../emulator/src/index.mjs';
 
@@ -11,7 +11,7 @@ if (!path) {
   process.exit(2);
 }
 const DISK = 0x10100000; // the second half of a Pico's flash: MICROPY_HW_FLASH_STORAGE_BYTES
-const QUIET = 400; // microseconds between two characters that come to the prompt: the port's
+const QUIET = 400; // microseconds between two characters sent to the prompt: the port's
 // interrupt takes a character when the line has been quiet for 32 bits, 280 microseconds
 const machine = new Machine({ uartDelay: true }).load(readFileSync(firmware));
 if (disk !== '-') machine.write(DISK, readFileSync(disk));

@@ -7,7 +7,7 @@ Invariants
 - Only the cable's thread reads, writes and closes the descriptors of the two ends. Another thread
   replaces them under the lock, leaves the old ones in `gone`, and wakes the cable's thread. The
   other thread must not close a descriptor itself: the cable's thread may be about to wait at it,
-  when its number may belong to another file already.
+  and its number may already belong to another file.
 - The cable's thread never waits for the PC while it holds the lock. If no program reads the device
   and it is full, further bytes are lost.
 """

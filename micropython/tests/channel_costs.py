@@ -1,6 +1,6 @@
 """Measures the cost of a value at a plain channel, at a channel with a buffer, and by a select of
 two. Prints lines `name: value`, in nanoseconds. The emulated Cortex-M3 executes one instruction in
-each nanosecond, the RP2040 one cycle in eight, so the figures of both are exact."""
+each nanosecond, the RP2040 one cycle in 8 ns, so the figures of both are exact."""
 
 from time import ticks_diff as diff
 from time import ticks_us as ticks

@@ -1,4 +1,4 @@
-"""The program of test_flight.py: most kinds of operations, recorded.
+"""The program of test_flight.py: it records most kinds of operations.
 
 flight_program.py FILE [EVENTS]
 """

@@ -1,5 +1,5 @@
 """Boards for tests of weft.boards: MicroPython's unix port with a raw prompt, at the end of a
-pseudo-terminal, and things that are no board.
+pseudo-terminal, and pseudo-terminals without a board.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROMPT = tiers.HERE / "tests" / "raw_prompt.py"
 
 
 class UnixBoard:
-    """A board with Weft on it. Its files are in `folder`. `package` is where it finds Weft."""
+    """A board. Its files are in `folder`, and it imports Weft from the folder `package`."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class UnixBoard:
 
 @contextmanager
 def one_board(folder: Path, **options: Any) -> Iterator[tuple[UnixBoard, boards.Board]]:
-    """Yields a board of this test's own, connected."""
+    """Starts and connects a board that only the caller uses."""
     with UnixBoard(folder, **options) as unix, boards.connect(unix.device, lease=PATIENT) as made:
         yield unix, made
 
 
 class Scripted:
-    """Something at a pseudo-terminal that answers each thing of `answers` in turn: it waits for the
-    first part of the pair, then says the second. After the last it stays silent, or is unplugged.
+    """A stand-in for a board, at a pseudo-terminal. For each pair of `answers` it waits for the
+    first part, then writes the second. After the last pair it stays silent, or is unplugged.
     """
 
     def __init__(self, *answers: tuple[bytes, bytes], unplugged: bool) -> None:

@@ -1,4 +1,4 @@
-"""A module beside placed_programs.py, which goes to a board with what imports it."""
+"""A module beside placed_programs.py. A process that imports it takes it along to a board."""
 
 OFFSET = 100
 

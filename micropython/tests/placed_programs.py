@@ -1,4 +1,4 @@
-"""Processes that test_boards.py places on a board. What is here runs on CPython, too."""
+"""Processes that test_boards.py places on a board. They run on CPython, too."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ async def until_retired(source: Reader[int], told: Writer[str]) -> None:
         await told.write("retired")
 
 
-# What does not travel.
+# Processes that cannot be sent to a board, or use objects that cannot.
 
 
 @process

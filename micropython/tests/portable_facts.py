@@ -1,7 +1,7 @@
-"""Writes python/src/weft/_commands/portable_facts.json: what MicroPython has of CPython and of Weft.
+"""Writes python/src/weft/_commands/portable_facts.json: what of CPython and Weft MicroPython has.
 
     .venv/bin/python micropython/tests/portable_facts.py            writes it
-    .venv/bin/python micropython/tests/portable_facts.py --check    exit status 1 if it is out of date
+    .venv/bin/python micropython/tests/portable_facts.py --check    exit status 1 if not up to date
 
 MicroPython's unix port answers (.build/micropython/micropython, from `./run setup micropython`):
 which syntax it runs, which modules, names and attributes it has, and which keywords its functions
@@ -92,7 +92,7 @@ KEYWORDS = {
     ".from_bytes(byteorder=)": "assert int.from_bytes(b'1', byteorder='big') == 49",
     ".from_bytes(signed=)": "assert int.from_bytes(b'\\xff', 'big', signed=True) == -1",
 }
-# What this program asks the port: the question is a JSON object on stdin, the answer one on stdout.
+# The program for the port: it reads a JSON object from stdin, and writes the answers to stdout.
 ASK = """\
 import json, sys
 q = json.loads(sys.stdin.read())
@@ -210,7 +210,7 @@ def on_cpython() -> dict[str, Any]:
 
 
 def on_micropython() -> dict[str, Any]:
-    """Returns the same of the stub of weft.coroutines for MicroPython."""
+    """Returns the same for MicroPython, from the stub of weft.coroutines."""
     found: dict[str, Any] = {}
     tree = ast.parse((ROOT / "micropython/weft/coroutines.pyi").read_text(encoding="utf-8"))
     for node in tree.body:

@@ -1,5 +1,5 @@
-"""MicroPython's raw prompt for the unix port, which has none: it makes a board of the unix port, for
-tests of weft.boards. Reads from its standard input and writes to its standard output, as
+"""Gives the unix port a raw prompt, so that tests of weft.boards can use the port as a board.
+Reads from its standard input and writes to its standard output, as
 shared/runtime/pyexec.c does on boards.
 """
 
@@ -53,7 +53,7 @@ def main():
         _raw()
 
 
-if sys.argv[1:] == ["silent"]:  # something that reads and never answers
+if sys.argv[1:] == ["silent"]:  # a device that reads and never answers
     while True:
         _byte()
 main()

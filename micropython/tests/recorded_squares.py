@@ -1,5 +1,5 @@
-"""What the tests of both recorders of boards do with a board: it squares numbers, and its events are
-fetched over the link.
+"""Code of the tests of both boards' recorders: the board squares numbers, and the PC fetches the
+board's events over the link.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from weft.threads import Channel, process, run
 
 def asked(pc: serial.Board, folder: Path, patience: float) -> int:
     """Has the board square five numbers while this program is recorded in here.flight. Fetches the
-    board's events into board.flight, and what came after these into later.flight. Returns the time
-    at which board.flight was there, in ns of time.monotonic_ns().
+    board's events into board.flight, and the later events into later.flight. Returns the time
+    at which board.flight was complete, in ns of time.monotonic_ns().
     """
     numbers, answers = Channel("numbers"), Channel("answers")
     pc.give("numbers", numbers.reader())

@@ -1,5 +1,5 @@
 """A program for test_rp2040.py, which ends while a function that allocates all the time still runs
-on core 1. The prompt comes back, and then a soft reset.
+on core 1. Then the prompt and a soft reset work.
 """
 
 import _thread

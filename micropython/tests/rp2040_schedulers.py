@@ -33,7 +33,7 @@ async def total(source):
     async for v in source:
         n += v
         if v % 50 == 0:
-            gc.collect()  # core 1 goes on meanwhile
+            gc.collect()  # core 1 runs meanwhile
     return n, mem32[CPUID]
 
 

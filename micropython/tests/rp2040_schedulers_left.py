@@ -1,6 +1,6 @@
 """A program for test_rp2040.py: core 0 writes files while a scheduler runs on core 1 (upstream's
 issue 8793). One Ctrl-C ends that run and core 1's network. Two of them end another run while core 1
-goes on; then a soft reset comes (16619)."""
+goes on; then the board is reset (16619)."""
 
 from weft import _time
 from weft.cores import core1

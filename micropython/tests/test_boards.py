@@ -53,7 +53,7 @@ def board(unix: UnixBoard) -> Iterator[boards.Board]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Returns the orders that boards get."""
+    """Returns a list that receives all further orders to boards."""
     orders: list[Any] = []
     order = placing._Running._order
 
@@ -71,7 +71,7 @@ def show(source: Any) -> list[Any]:
 
 
 def test_processes_of_a_board_and_of_the_pc_are_one_network(board: boards.Board) -> None:
-    """rules 21.1, 21.4"""
+    """rules 21.1, 21.4: the results are those of the same network on the PC"""
     a, b = Channel("a"), Channel("b")
     there = run(
         programs.count.on(board)(a.writer(), 5),
@@ -100,7 +100,7 @@ def test_both_give_the_same_values(board: boards.Board) -> None:
 
 
 def test_a_channel_between_two_processes_of_a_board_stays_there(board: boards.Board) -> None:
-    """rule 21.4: no value of it is here, and no end can be made here any more"""
+    """rule 21.4: no value of the channel comes here, and no end can be made here any more"""
     a, b = Channel("a", capacity=3), Channel("b")
     assert run(
         programs.count.on(board)(a.writer(), 4),
@@ -115,7 +115,7 @@ def test_a_channel_between_two_processes_of_a_board_stays_there(board: boards.Bo
 
 
 def test_a_channel_with_an_end_here_goes_over_the_line(board: boards.Board) -> None:
-    """rule 21.4"""
+    """rule 21.4: a process here writes into it, too"""
     a, b = Channel("a"), Channel("b")
     more = a.writer()
 
@@ -134,7 +134,7 @@ def test_a_channel_with_an_end_here_goes_over_the_line(board: boards.Board) -> N
 
 
 def test_a_process_that_is_dropped_lets_go_of_its_end_on_the_board(board: boards.Board) -> None:
-    """rule 21.4"""
+    """rule 21.4: the reader on the board meets Retired"""
     a, told = Channel("a"), Channel("told")
     never = [programs.count.on(board)(a.writer(), 5)]
     waiting = programs.until_retired.on(board)(a.reader(), told.writer())
@@ -236,7 +236,7 @@ def test_a_source_is_sent_once(tmp_path: Path, sent: list[Any]) -> None:
 
 
 def test_a_board_keeps_some_sources(tmp_path: Path) -> None:
-    """rule 21.3: old ones make room, and none that this session uses"""
+    """rule 21.3: old sources are removed, but none that this session uses"""
     old = [tmp_path / "weft_kept" / f"{i:016x}" for i in range(9)]
     for folder in old:
         folder.mkdir(parents=True)
@@ -250,7 +250,7 @@ def test_a_board_keeps_some_sources(tmp_path: Path) -> None:
 
 
 def test_a_module_beside_the_file_goes_along(board: boards.Board) -> None:
-    """rule 21.2"""
+    """rule 21.2: the process on the board imports it"""
     assert run(programs.helped.on(board)(1)) == 101
 
 
@@ -390,13 +390,13 @@ def test_what_waits_for_the_pc_is_no_deadlock(board: boards.Board) -> None:
 
 
 def test_a_module_that_the_board_lacks(board: boards.Board) -> None:
-    """rule 21.6"""
+    """rule 21.6: BadUse names the line of the import and the module"""
     with pytest.raises(BadUse, match=rf"cannot import .*\({FILE}:\d+\).*nowhere_at_all"):
         run(programs.needs_what_is_not_there.on(board)())
 
 
 def test_a_result_that_cannot_be_sent(board: boards.Board) -> None:
-    """rule 21.5"""
+    """rule 21.5: BadUse names the process"""
     with pytest.raises(BadUse, match="gives_an_object .*its result cannot be sent to the PC"):
         run(programs.gives_an_object.on(board)())
 
@@ -404,7 +404,7 @@ def test_a_result_that_cannot_be_sent(board: boards.Board) -> None:
 def test_a_lack_of_memory_is_told_with_the_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """rule 21.6: before a source is sent, and as it runs out"""
+    """rule 21.6: before a source is sent, and while the process runs"""
     with one_board(tmp_path, heap="1m") as (_, board):
         with pytest.raises(
             MemoryError, match=r"its source has \d+ bytes, and \d+ bytes of the heap"
@@ -422,7 +422,7 @@ def test_a_lack_of_memory_is_told_with_the_bytes(
 
 
 def test_a_process_for_a_board_is_not_copied(board: boards.Board) -> None:
-    """rule 21.1"""
+    """rule 21.1: `* n` is bad use, and so is `.on` of a process object"""
     with pytest.raises(BadUse, match=r"echo \* n: a process for a board cannot be copied"):
         run(programs.echo.on(board)(1) * 2)
     c = Channel()
@@ -434,7 +434,7 @@ def test_a_process_for_a_board_is_not_copied(board: boards.Board) -> None:
 
 
 def test_a_board_that_is_unplugged_is_a_death(tmp_path: Path) -> None:
-    """rule 21.9"""
+    """rule 21.9: its process and its peer fail with PeerDied, and so does the next process"""
     with one_board(tmp_path) as (unix, board):
         a = Channel("a")
         ours = a.reader()
@@ -466,7 +466,7 @@ def test_a_board_that_hangs_is_a_death(tmp_path: Path) -> None:
 
 
 def test_a_closed_board(unix: UnixBoard) -> None:
-    """rule 21.9: the processes that are there are cancelled, and the board is at its prompt"""
+    """rule 21.9: the processes on the board are cancelled, and the board is at its prompt"""
     board = boards.connect(unix.device, lease=PATIENT)
     told = Channel("told")
 
@@ -485,14 +485,14 @@ def test_a_closed_board(unix: UnixBoard) -> None:
 
 
 def test_one_program_at_a_time(unix: UnixBoard, board: boards.Board) -> None:
-    """rule 21.9"""
+    """rule 21.9: a second connect is bad use, and the first still works"""
     with pytest.raises(BadUse, match=f"uses {unix.device}: close it there first"):
         boards.connect(unix.device)
     assert run(programs.echo.on(board)(1))[0] == 1
 
 
 def test_it_is_cancelled_at_any_step_and_its_ends_are_let_go(board: boards.Board) -> None:
-    """rules 21.1, 6.1: wherever the request to end meets the start, nothing hangs or is left"""
+    """rules 21.1, 6.1: whichever step of the start is cancelled, nothing hangs or is left over"""
     for step in range(20):
         told = Channel("told", capacity=1)
         ours = told.reader()
@@ -505,7 +505,7 @@ def test_it_is_cancelled_at_any_step_and_its_ends_are_let_go(board: boards.Board
 
 
 def test_it_runs_in_a_network_of_coroutines(board: boards.Board) -> None:
-    """rules 21.1, 15.1"""
+    """rules 21.1, 15.1: beside coroutines of the PC"""
     a = Channel("a")
 
     @coroutines.process
@@ -524,7 +524,7 @@ def test_it_runs_in_a_network_of_coroutines(board: boards.Board) -> None:
 def test_an_end_that_is_dropped_before_its_channel_is_made(
     board: boards.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """rule 21.4: the first process fails before it begins there, and its reader goes with it"""
+    """rule 21.4: the first process fails before it begins there, and its reader is dropped"""
     a = Channel("a")
     run(programs.echo.on(board)(1))
     fails_first = programs.until_retired.on(board)(a.reader(), Channel("t").writer())
@@ -582,7 +582,7 @@ def test_a_program_that_is_killed_leaves_a_board_for_the_next(unix: UnixBoard) -
 def test_a_request_to_end_before_the_board_has_an_order(
     board: boards.Board, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """rules 21.1, 6.1: the board gets the ends all the same, and lets go of them"""
+    """rules 21.1, 6.1: the board still receives the ends, and retires them"""
     told = Channel("told", capacity=1)
     board.kept.clear()
     order = placing._Running._order
@@ -599,7 +599,7 @@ def test_a_request_to_end_before_the_board_has_an_order(
 
 
 def test_a_process_that_has_not_begun_may_still_untie_a_knot(board: boards.Board) -> None:
-    """rule 21.8: its end is on the board already, in nobody's hands"""
+    """rule 21.8: its end is on the board already, but no process holds it"""
     a, b = Channel("a"), Channel("b")
     last = programs.count.on(board)(a.writer(), 1)
 
@@ -619,7 +619,7 @@ def test_a_process_that_has_not_begun_may_still_untie_a_knot(board: boards.Board
 
 @pytest.mark.soak
 def test_a_session_has_any_number_of_calls(board: boards.Board) -> None:
-    """rule 21.1: what a call had on the board takes no memory afterwards; a link takes 1,000 ends at
+    """rule 21.1: the board frees all objects of a call after the call; a link takes 1,000 ends at
     a time"""
     echo = programs.exchange.on(board)
 

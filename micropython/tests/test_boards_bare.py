@@ -1,5 +1,5 @@
 """Tests of processes in C++ on a bare board (rules 21.10 to 21.13): the emulated RP2040, without
-MicroPython. Most tests share one board, on which nothing may be left over from the test before."""
+MicroPython. Most tests share one board, on which each test must leave nothing over."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def give(out: Any, *values: Any) -> None:
 
 
 def test_the_page_s_program_runs_as_it_stands(tmp_path: Path) -> None:
-    """rule 21.10"""
+    """rule 21.10: it prints what the page says"""
     text = PAGE.read_text(encoding="utf-8")
     for kind, name in [("cpp", "parts.cpp"), ("python", "bare.py")]:
         (code,) = re.findall(rf"```{kind} save file={name}\n(.*?)```", text, re.S)
@@ -112,7 +112,7 @@ def test_the_page_s_program_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_a_channel_between_two_processes_of_the_board_stays_there(board: Any, parts: Any) -> None:
-    """rules 21.4, 21.10; again and again, so that what the board has numbers of is used again"""
+    """rules 21.4, 21.10; many times, so that the board must use its slots and lines again"""
     for n in range(12):
         a, b = Channel("a"), Channel("b")
         assert run(
@@ -124,7 +124,7 @@ def test_a_channel_between_two_processes_of_the_board_stays_there(board: Any, pa
 
 
 def test_values_go_over_the_line_both_ways(board: Any, parts: Any) -> None:
-    """rules 21.11, 19.5: with a name and a default of the declaration"""
+    """rules 21.11, 19.5: one argument is given by its name, one by default"""
     a, b = Channel("a"), Channel("b")
     assert run(
         give(a.writer(), 1, 2.5, -3),
@@ -153,7 +153,7 @@ def test_a_write_waits_until_a_process_here_reads(board: Any, parts: Any) -> Non
 
 
 def test_a_buffer_on_the_board(board: Any, parts: Any) -> None:
-    """rules 1.4, 21.4: its capacity and overflow go along"""
+    """rules 1.4, 21.4: the channel keeps its capacity and overflow"""
     a, b = Channel("a", capacity=4), Channel("b")
     assert run(
         parts.counts.on(board)(a.writer(), 20),
@@ -206,7 +206,7 @@ def test_a_select_of_the_line_and_of_a_channel_of_the_board(board: Any, parts: A
 
 
 def test_ends_and_poison_go_through_with_the_line(board: Any, parts: Any) -> None:
-    """rules 3.5, 4.3, 21.12"""
+    """rules 3.5, 4.3, 21.12: a NoResult has the line of the operation"""
     a, b = Channel("a"), Channel("b")
     _, gone, got = run(
         give(a.writer(), *range(9)),
@@ -269,7 +269,7 @@ def test_a_deadlock_on_the_board_has_paths_and_lines(board: Any, parts: Any) -> 
 
 
 def test_processes_that_the_pc_may_still_wake_are_no_deadlock(board: Any, parts: Any) -> None:
-    """rule 21.13"""
+    """rule 21.13: the PC writes late, and every process ends"""
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     ours = a.writer()
     begun = Channel("begun")
@@ -343,7 +343,7 @@ def test_a_value_of_another_type_is_bad_use(board: Any, parts: Any, value: Any) 
 
 
 def test_arguments_and_channels_that_do_not_fit(board: Any, parts: Any) -> None:
-    """rules 21.5, 21.10"""
+    """rules 21.5, 21.10: each is bad use, with the reason"""
     a, b = Channel("a"), Channel("b")
     with pytest.raises(BadUse, match="the argument 'n' is str: a process in C\\+\\+ on a board"):
         parts.counts.on(board)(a.writer(), "7")
@@ -374,7 +374,7 @@ def test_arguments_and_channels_that_do_not_fit(board: Any, parts: Any) -> None:
 def test_a_mistake_ends_the_board_and_the_next_process_starts_it_again(
     board: Any, parts: Any, machines: list[emulators.Machine]
 ) -> None:
-    """rules 21.9, 21.12, M15: a write to an end that was retired; the emulator that is killed"""
+    """rules 21.9, 21.12, M15: after a write to a retired end, and after the emulator is killed"""
     a = Channel("a")
     with pytest.raises((PeerDied, ExceptionGroup)) as caught:
         run(parts.writes_late.on(board)(a.writer()), show(a.reader()))
@@ -394,7 +394,7 @@ def test_a_mistake_ends_the_board_and_the_next_process_starts_it_again(
 
 
 def test_a_new_source_needs_a_board_on_which_nothing_runs(tmp_path: Path, parts: Any) -> None:
-    """rule 21.10; and a closed board"""
+    """rule 21.10; a closed board refuses, too"""
     more = tmp_path / "more.cpp"
     more.write_text(
         "#include <cstdint>\n#include <weft/anywhere.hpp>\n"
@@ -423,7 +423,7 @@ def test_a_new_source_needs_a_board_on_which_nothing_runs(tmp_path: Path, parts:
 def test_sources_that_a_board_cannot_have(
     tmp_path: Path, parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """rule 21.10: each says what to do"""
+    """rule 21.10: each error names the remedy"""
 
     def compiled(name: str, text: str) -> firmware.Compiled:
         file = tmp_path / name
@@ -462,7 +462,7 @@ def test_sources_that_a_board_cannot_have(
 
 
 def test_a_board_at_a_port_needs_picotool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """rule 21.10"""
+    """rule 21.10: errors without it, without a board, without a port"""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BadUse, match="a board is programmed by picotool, and there is none"):
         boards.bare("/dev/ttyUSB9")

@@ -1,5 +1,5 @@
-"""Tests of connecting to boards (rule 21.9; python/docs/boards.md): what is there, and what gets
-Weft."""
+"""Tests of connecting to boards (rule 21.9; python/docs/boards.md): which are found, and which
+receive Weft."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def unix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnixBoard]:
 
 
 def test_another_version_of_weft_is_refused(tmp_path: Path) -> None:
-    """rule 21.9"""
+    """rule 21.9: so is a package without _placed.py"""
     package = tiers.installed(tmp_path / "other")
     for file, old, new, why in (
         ("__init__.py", '"0.1.0"', '"0.0.7"', "expected Weft 0.1.0 .*, got Weft 0.0.7"),
@@ -48,7 +48,7 @@ def test_another_version_of_weft_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_board_without_weft_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """rule 21.9"""
+    """rule 21.9: if its folder cannot be made, BadUse says so"""
     monkeypatch.setenv("PATH", f"{tiers.MADE}", prepend=":")
     with one_board(tmp_path, package=tmp_path) as (_, board):
         assert run(programs.echo.on(board)(1))[0] == 1
@@ -65,7 +65,7 @@ def test_a_board_without_weft_gets_it(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_board_with_little_memory_needs_the_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """rule 21.9"""
+    """rule 21.9: without mpy-cross, BadUse names the bytes that are free"""
     monkeypatch.setenv("PATH", "")
     with (
         UnixBoard(tmp_path, package=tmp_path, heap="100k") as unix,
@@ -75,7 +75,7 @@ def test_a_board_with_little_memory_needs_the_compiler(
 
 
 def test_there_is_no_such_port(tmp_path: Path) -> None:
-    """rule 21.9"""
+    """rule 21.9: BadUse for a missing port, a file, and bad addresses"""
     nothing = tmp_path / "ttyACM9"
     with pytest.raises(BadUse, match=f"there is no port {nothing}: "):
         boards.connect(nothing)
@@ -102,7 +102,7 @@ def test_arguments_out_of_range(unix: UnixBoard) -> None:
 
 
 def test_what_is_no_board_is_told_after_the_patience(tmp_path: Path) -> None:
-    """rule 21.9"""
+    """rule 21.9: a silent device and a strange answer are refused"""
     with (
         UnixBoard(tmp_path, "silent") as silent,
         pytest.raises(BadUse, match="does not answer as a MicroPython board does within 0.2 s"),
@@ -130,7 +130,7 @@ STEPS = {
 def test_it_is_unplugged_at_each_step_of_connecting(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """rule 21.9"""
+    """rule 21.9: connect() raises BadUse"""
     monkeypatch.setenv("PATH", f"{tiers.MADE}", prepend=":")
     with (
         Scripted(*STEPS[step], unplugged=True) as board,
@@ -141,7 +141,7 @@ def test_it_is_unplugged_at_each_step_of_connecting(
 
 @pytest.mark.parametrize("step", list(STEPS)[1:4])
 def test_it_hangs_at_each_step_of_connecting(step: str) -> None:
-    """rule 21.9"""
+    """rule 21.9: connect() raises BadUse"""
     with (
         Scripted(*STEPS[step], unplugged=False) as board,
         pytest.raises(BadUse, match=f"the board at {board.device} does not answer: it has not"),

@@ -1,5 +1,5 @@
-"""Tests of processes on emulated boards (rule 21; python/docs/boards.md): firmware of MicroPython for
-the RP2040, with Weft in it, and for a Cortex-M3, without."""
+"""Tests of processes on emulated boards (rule 21; python/docs/boards.md). MicroPython's firmware
+for the RP2040 contains Weft, that for a Cortex-M3 does not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests of what goes along with a process to a board (rule 21.2): its source, by syntax. No board
-is needed."""
+"""Tests which source goes along with a process to a board (rule 21.2). Weft finds it by syntax, so
+the tests need no board."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def module(tmp_path: Path) -> Callable[[str], Any]:
 
 
 def test_only_what_is_named_goes_along_and_keeps_its_line() -> None:
-    """rule 21.2"""
+    """rule 21.2: no import, class or decorator goes along"""
     source, lines = text_of(programs.count)
     written = {i: line for i, line in enumerate(lines) if line}
     assert written == {i: LINES[i] for i in written}
@@ -65,7 +65,7 @@ def test_only_what_is_named_goes_along_and_keeps_its_line() -> None:
 
 
 def test_an_import_brings_only_the_names_that_are_used() -> None:
-    """rule 21.2: Reader, which MicroPython does not have, stands in annotations only"""
+    """rule 21.2: Reader, which MicroPython does not have, is only in annotations"""
     _, lines = text_of(programs.exchange_within)
     imports = [line for line in lines if "import" in line]
     assert imports == [
@@ -75,7 +75,7 @@ def test_an_import_brings_only_the_names_that_are_used() -> None:
 
 
 def test_a_module_beside_the_file_goes_whole_but_for_its_main_program() -> None:
-    """rule 21.2"""
+    """rule 21.2: `size` counts no empty lines"""
     source, _ = text_of(programs.helped)
     helper = source.files["placed_helper.py"].decode()
     assert "def shifted" in helper
@@ -145,7 +145,7 @@ def test_names_are_found_by_syntax(case: str, module: Callable[[str], Any]) -> N
 
 
 def test_what_cannot_travel_is_told_at_once(module: Callable[[str], Any]) -> None:
-    """rule 21.2"""
+    """rule 21.2: each error has the reason"""
     around = 1
 
     async def inner() -> int:
@@ -194,7 +194,7 @@ def test_what_cannot_travel_is_told_at_once(module: Callable[[str], Any]) -> Non
 
 
 def test_a_file_that_was_edited_meanwhile(module: Callable[[str], Any]) -> None:
-    """rule 21.2"""
+    """rule 21.2: if it lacks the function, the program must be started again"""
     f = module("async def f():\n    pass\n").f
     Path(f.__code__.co_filename).write_text("# nothing here any more\n")
     with pytest.raises(BadUse, match="does not define it any more: start the program again"):
@@ -202,7 +202,7 @@ def test_a_file_that_was_edited_meanwhile(module: Callable[[str], Any]) -> None:
 
 
 def test_a_module_beside_it_that_does_not_parse(module: Callable[[str], Any]) -> None:
-    """rule 21.2"""
+    """rule 21.2: the error has the file and line"""
     f = module("async def f():\n    import beside_it\n").f
     Path(f.__code__.co_filename).with_name("beside_it.py").write_text("def (\n")
     with pytest.raises(BadUse, match=r"beside_it.py:1: "):

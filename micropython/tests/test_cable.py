@@ -39,7 +39,7 @@ class Stops:
         self.there.wait()
 
     def let_go(self) -> None:
-        """Lets the thread go on, and waits until the thread's wait is over."""
+        """Resumes the thread, and returns when the thread's wait has ended."""
         self.go.set()
         self.woken.wait()
 

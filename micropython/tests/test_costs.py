@@ -113,8 +113,8 @@ def test_a_buffer_and_a_select_beside_a_plain_communication(
     where: str, what: str, most: float
 ) -> None:
     """In earlier versions a buffer and a select cost 22 and 52 times as much as a plain
-    communication in the firmware, and a select 9.3 and 12.7 times as much in pure Python (rules 1.5,
-    5.4).
+    communication in the firmware, and a select 9.3 and 12.7 times as much in pure Python (rules
+    1.5, 5.4).
     """
     costs = channel_costs(where)
     assert 0 < costs[what] <= most * costs["plain"]

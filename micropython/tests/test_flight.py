@@ -217,7 +217,7 @@ def main_with(stream: str, before: str = "") -> str:
 
 
 def fetched(pc: serial.Board, tmp_path: Path) -> None:
-    """Has the board square five numbers, fetches its events, and looks at the trace of both."""
+    """Has the board square five numbers, fetches its events, and checks the trace of both."""
     recorded_squares.asked(pc, tmp_path, 20.0)
     recorded = flight_read.Recorded([tmp_path / "board.flight"])
     lines = list(recorded.lines())
@@ -259,7 +259,7 @@ def test_a_pc_fetches_the_events_over_the_link(tmp_path: Path) -> None:
 
 
 def test_a_pc_fetches_the_events_of_an_emulated_board(tmp_path: Path) -> None:
-    """On the Cortex-M3, whose ticks are small integers of 31 bits."""
+    """The board is the Cortex-M3, whose ticks are small integers of 31 bits."""
     main = main_with(CortexM3.STREAM, CortexM3.BEFORE)
     made: Firmware = CortexM3(tmp_path, {"main.py": main.encode()})
     try:

@@ -417,7 +417,7 @@ def test_a_board_learns_that_the_pc_has_gone_and_what_is_in_doubt() -> None:
 
 
 def test_a_board_that_is_silent_for_the_lease_has_died() -> None:
-    """wire 12.6: the line is up, but no byte comes"""
+    """wire 12.6: the line is up, but no byte arrives"""
     stopped = False
     while not stopped:
         with suppress(PeerDied), plugged("echo", "lease=300", lease=0.5) as (pc, board):

@@ -193,7 +193,7 @@ def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_
         before = [mean(), mean()]
         assert before[1] > before[0]
         mean.retire()
-        # The uplink, the filter and the sampler have ended. The control process goes on reading
+        # The uplink, the filter and the sampler have ended. The control process reads rates
         # until its write finds no reader.
         rates = Channel("rates")
         pc.give("rates", rates.reader())
@@ -275,9 +275,9 @@ def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_
 
 
 def in_perfetto(*files: Path) -> None:
-    """Reads the trace of a PC and a board with Perfetto's own classes: each process has a track below
-    that of its program, slices of a track are nested, and each hand-over has an arrow: from the PC
-    to the board, within the board, and back to the PC.
+    """Reads the trace of a PC and a board with Perfetto's own classes. Each process has a track
+    below that of its program, slices of a track are nested, and each hand-over has an arrow: from
+    the PC to the board, within the board, and back to the PC.
     """
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
@@ -342,7 +342,7 @@ def test_bytes_over_a_uart_are_a_trace(recorded: Bare, tmp_path: Path) -> None:
     assert commits.count(("bench/ticker", "event tick", None)) == 4
     ended = [(x["p"], x["why"]) for x in lines if x["e"] == "ended"]
     assert ended == [("bench/slow", "Retired"), ("bench/sink", "Retired")]
-    # The board's clock has microseconds, and the process begins to wait after it has read the clock.
+    # The board's clock counts microseconds, and the process reads the clock before it waits.
     slept = [x["waited"] for x in lines if x.get("op") == "sleep" and x["e"] == "commit"]
     assert all(900_000 <= ns <= 1_100_000 for ns in slept)
     assert one.summary().unfinished == ["bench/ticker"]
@@ -350,7 +350,7 @@ def test_bytes_over_a_uart_are_a_trace(recorded: Bare, tmp_path: Path) -> None:
 
 
 def test_reactions_are_in_a_trace(tmp_path: Path) -> None:
-    """rule M24: each reaction that runs, in their order; those without a name by their addresses"""
+    """rule M24: each run of a reaction, in order; a reaction without a name has its address"""
     program, out = tmp_path / "recorded", tmp_path / "pings"
     sources = ["tests/reactors/recorded.c", "ports/posix/port.c", "src/flight.c"]
     cc = ["cc", "-std=c11", "-D_GNU_SOURCE", "-DWEFT_FLIGHT=64", "-Iinclude", "-Iports/posix"]

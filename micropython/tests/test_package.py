@@ -34,8 +34,8 @@ BUDGETS = {  # limits in bytes of .mpy; the comments give earlier limits, and wh
     # raised the second limit to 33,380
     "all but what follows": 54_180,
     "a scheduler on core 1": 8_180,  # the limit was 8,100 before longer messages
-    # The limit was 15,000 before _far.py was a file of its own, 15,400 before longer messages, 15,420
-    # before ends that have gone took no memory
+    # The limit was 15,000 before _far.py was a file of its own, 15,400 before longer messages,
+    # 15,420 before ends that were dropped took no memory
     "the link to a PC": 15_520,
     "the flight recorder": 6_800,
     "processes that a PC places here": 5_900,

@@ -2,9 +2,9 @@
 unix port, which run the files.
 
 - Files without a finding run on both, with the same output.
-- A file with a finding fails on the side that lacks it, by the error that is written beside it.
+- A file with a finding fails on the side that lacks it, with the error that REFUSED names.
 - No scenario, example or program of a page that MicroPython runs has a finding about MicroPython.
-- The list of differences is what the two packages differ in, and the facts are what the port says.
+- The list has all differences of the two packages, and the facts are true of the port.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ REFUSED: list[tuple[str, str, str, str]] = [
 
 @functools.cache
 def attempts(side: str) -> dict[int, str]:
-    """Runs each refused program on the side that lacks something. Returns what each printed."""
+    """Runs each refused program on the side that lacks something. Returns the outputs."""
     texts = {}
     with tempfile.TemporaryDirectory() as folder:
         for i, (statements, _, lacks, _) in enumerate(REFUSED):
@@ -185,7 +185,7 @@ def test_what_a_program_catches_is_no_finding_and_is_caught(tmp_path: Path) -> N
 
 
 def test_import_star_brings_less_on_micropython(tmp_path: Path) -> None:
-    """Rule 19.7: what a star does not bring there is named at its first use."""
+    """Rule 19.7: a name that a star does not bring there is reported at its first use."""
     path = tmp_path / "star.py"
     path.write_text(
         "from weft.coroutines import *\n@process\nasync def main():\n    await sleep(0)\n"
@@ -234,7 +234,7 @@ def test_no_scenario_that_micropython_passes_is_refused(module: str, converted: 
     ids=lambda p: p.stem,
 )
 def test_no_program_that_micropython_runs_is_refused(path: Path) -> None:
-    """The scripts look at what MicroPython lacks by catching what is raised."""
+    """A script that tries what MicroPython lacks catches the error."""
     wrong = [f for f in findings(path, MICROPYTHON) if f.file == path]
     own = ("the module weft_board", "the module kit")  # of the board, and of these tests
     assert [f for f in wrong if f.name not in own] == []

@@ -74,7 +74,7 @@ def shape(f):
         return None
 
 def look(x):
-    # The members and their parameters, without self; of a class also the names that its __init__ speaks of.
+    # The members and their parameters, without self; of a class also the names in its __init__.
     members = {n: shape(getattr(x, n)) for n in dir(x)}
     if isinstance(x, type):
         for n, said in members.items():
@@ -83,7 +83,7 @@ def look(x):
         for k in x.__mro__:
             code = getattr(vars(k).get("__init__"), "__code__", None)
             members.update((n, None) for n in (code.co_names if code else ()) if n not in members)
-            code = getattr(vars(k).get("__getattr__"), "__code__", None)  # that answers to these names
+            code = getattr(vars(k).get("__getattr__"), "__code__", None)  # it handles these names
             members.update((n, None) for n in (code.co_consts if code else ()) if isinstance(n, str))
         members["__init__"] = shape(x)
     return members

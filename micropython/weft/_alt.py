@@ -6,9 +6,9 @@ Invariants
   their queues, and are skipped while the Alternative is not live.
 - `won` is the index of the guard that committed, or -1; `v` is its value and `e` its error.
 - A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
-- A `quick` Alt is a waiting select whose guards are all inputs that are on and not gone. Its readers
-  were plain and open when it began to wait. `spare` has a few quick Alts whose selects have ended;
-  the next such selects use them again.
+- A `quick` Alt is a waiting select whose guards are all inputs that are on and not gone. Its
+  readers were plain and open when it began to wait. `spare` has a few quick Alts whose selects
+  have ended; the next such selects use them again.
 """
 
 import random

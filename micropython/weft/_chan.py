@@ -137,7 +137,7 @@ class Channel:
             raise bad("STRENGTH", strength)
         if strength <= self.pz or strength < self.imm:
             return
-        self.k.r  # noqa: B018 (a select that the native core does becomes an Alternative, see _look)
+        self.k.r  # noqa: B018 (a select of the native core becomes an Alternative, see _look)
         was, self.pz = self.pz, strength
         self._look()
         self._drop()
@@ -238,7 +238,7 @@ class Channel:
         return x is not None and self.passed(x, moved(v))
 
     def taken(self, y):
-        """Removes y, a Proc that waits to write, and returns its value; y goes on."""
+        """Removes y, a Proc that waits to write, returns its value, and resumes y."""
         self.unlink(True, y)
         y.at = None
         core.push(y)
@@ -330,7 +330,7 @@ def keep(p, v):
 
 
 def closed(end, what):
-    """Returns a BadUse whose text tells how `end` was closed; `what` is the operation."""
+    """Returns a BadUse whose text says how `end` was closed; `what` is the operation."""
     return bad("CLOSED", what, end.x[1].name, end.x[0])
 
 
@@ -369,7 +369,7 @@ at_once = core.at_once
 
 
 def turn(p, e=None):
-    """Lets p go on, or raises e in it, after all ready processes have run. Before that, p is not
+    """Resumes p, or raises e in it, after all ready processes have run. Before that, p is not
     put into the run queue, because it might not have awaited the operation yet."""
 
     def go(_):

@@ -12,7 +12,7 @@ Ended = namedtuple("Ended", ("how", "result", "error"))
 
 
 def ended(proc):
-    """Returns an Ended: how the process `proc`, which is over, has ended."""
+    """Returns an Ended, which says how the process `proc` has ended."""
     error = proc.error
     how = how_of(error)
     return Ended(how, proc.value, error if how == "failed" else None)

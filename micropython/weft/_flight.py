@@ -7,15 +7,15 @@ Invariants
   to `_read` or `_write`. Each process's generator is in a `_Seen`, through which all its steps go.
 - `op` of a _Seen is the operation at which its process waits, or -1. An operation that need not
   wait is one event, OVER. One that waits is two, WAITS and GOES_ON.
-- `noted` counts the events that were put into the ring, which has the last of them. While `on` is
-  False none is put there, and `lost` counts.
-- A name, once given, keeps its number. A process that starts takes the number of one of its path
-  that has ended.
+- `noted` counts the events that were put into the ring, which keeps the last of them. While `on`
+  is False, no event is put into the ring, and `lost` counts the events.
+- A name keeps its number. A process that starts takes the number of a process with the same path
+  that has ended, if there is one.
 """
 
 import sys
 from array import array
-from builtins import BaseException, getattr, hasattr, isinstance  # the core says why (_chan)
+from builtins import BaseException, getattr, hasattr, isinstance  # for speed, as in _chan
 
 from . import _chan, _proc
 from . import _core as core
@@ -49,9 +49,9 @@ TICKS = (1 << 30) - 1  # a time in the ring is ticks_us() & TICKS, a small integ
 ring = None
 mask = noted = lost = 0
 on = False
-hidden = None  # the function of the process that answers the PC, which is not seen
+hidden = None  # the function of the process that answers the PC, which is not recorded
 people, places = [], []  # names of processes and channels, by their numbers
-_limit = 0  # how many names each of these two has
+_limit = 0  # how many names each of these two can have
 _channels = 0  # how many channels have numbers
 _free = {}  # for each path of a process: the numbers that no process has now
 _old_read = _old_write = _old_start = None
@@ -60,7 +60,7 @@ _package = __name__.rpartition(".")[0]
 
 
 def begin(events, names):
-    """Begins to note, in a ring of so many events."""
+    """Begins to note, with room for so many events and names."""
     global ring, mask, on, _limit, _old_read, _old_write, _old_start
     ring = array("I", bytes(16 * events))
     mask, _limit = events - 1, names
@@ -89,7 +89,7 @@ def note(who, place, what):
 
 
 class _Seen:
-    """The generator of a process, whose steps are seen."""
+    """Wraps the generator of a process, to note its steps."""
 
     op = -1
     turned = False  # the operation is over, and the process waits only for its turn
@@ -133,14 +133,14 @@ class _Seen:
         raise e
 
     def parks(self):
-        """Notes where the process waits, if that is at no channel."""
+        """Notes where the process waits, unless it waits at a channel."""
         if self.turned:
             self.turned = False
             return
         p = cur()
         at = p and p.at
-        # If `at` is text the process waits for its turn. If it is an end, this is a read or write
-        # that a module has done without the functions below.
+        # If `at` is text, the process waits for its turn. If `at` is an end, a module has done this
+        # read or write without the functions below.
         if at is not None and not isinstance(at, (str, core.Rd, core.Wr)):
             self.waits_at(at)
         if len(_patched) < len(LATER):
@@ -373,7 +373,7 @@ def _other(s, op, c, do, args):
 
 
 def _alt(m):
-    """Sees selects that need not wait; those that wait are seen by _Seen."""
+    """Notes selects that need not wait; _Seen notes those that wait."""
     take = m.Alt.take
 
     def seen_take(self, i, p):
@@ -389,7 +389,7 @@ def _alt(m):
 
 
 def _standing(m):
-    def step(self):  # without the quick way of Alternative.__next__
+    def step(self):  # without the quick path of Alternative.__next__
         if self.steps is None:
             self.steps = self.selecting()
             if hasattr(self.steps, "__await__"):  # CPython
@@ -447,7 +447,7 @@ LATER = (
 
 
 def _more():
-    """Sees to the modules that were loaded since it was last called."""
+    """Patches the modules that were loaded since the last call."""
     for name, see in LATER:
         m = sys.modules.get(_package + "." + name)
         if m is not None and name not in _patched:

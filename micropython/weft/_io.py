@@ -48,7 +48,7 @@ class _Call(IOBase):
     def give_up(self, p):
         if self.over:
             return False  # the call has its result, and look() is about to wake its process (6.3)
-        self.p = None  # the call goes on, and its result is dropped
+        self.p = None  # the call continues, and its result is dropped
         return True
 
 

@@ -28,7 +28,7 @@ from .errors import BadUse, NoRoom
 lock = allocate_lock()
 here = {}  # thread → the process that runs on it; protected by `lock`
 running = 0
-on = False  # whether a run of weft.threads is going on
+on = False  # whether a run of weft.threads is under way
 leader = None
 threads = 0
 

@@ -35,7 +35,7 @@ from .link import Link
 
 VERSION = 1
 LARGEST = 2048  # bytes of a frame
-PRINTED = 2048  # bytes of printed text that wait to be sent; more is dropped, and the PC is told
+PRINTED = 2048  # bytes of printed text that wait to be sent; more is dropped and reported
 KEPT = 4  # how many sources are kept, besides those that this session uses
 FOLDER = "weft_kept"
 
@@ -230,7 +230,7 @@ class Host:
 
     async def send(self, n, message):
         """Sends a message about call n. (If the channel has ended, the call's process on the PC has
-        gone.)"""
+        ended.)"""
         try:
             await self._events[n].write(message)
         except ChannelEnd:
@@ -239,7 +239,7 @@ class Host:
             why = "its result cannot be sent to the PC: %s" % e
             await self.send(n, ["failed", "BadUse", why, ""])
 
-    # What the PC orders.
+    # The orders of the PC.
 
     async def obey(self, pc, order):
         what = order[0]
@@ -349,7 +349,7 @@ class Host:
                 try:
                     os.mkdir(folder)
                 except OSError:
-                    pass  # the folder is there
+                    pass  # the folder exists
         with open(place + "/" + file, "wb" if first else "ab") as f:
             f.write(data)
 
@@ -399,7 +399,7 @@ def sum_of(place):
 
 
 def look():
-    """Prints what weft.boards asks a board before all else: About of weft/_boards/install.py."""
+    """Prints the answer to the first question of weft.boards: About of weft/_boards/install.py."""
     from . import __version__
 
     gc.collect()
@@ -454,7 +454,7 @@ async def _serve(host, stream, out, lease):
             async for order in orders:
                 await host.obey(pc, order)
         except ChannelEnd:
-            pass  # the PC's program has gone
+            pass  # the PC's program has ended
         host.calls.stop()
     _interrupts(True)  # a process that does not end now can be interrupted from the prompt
     reporter.ask()

@@ -207,7 +207,7 @@ def _from_buffer(c, p, rd):
 
 
 def _into_buffer(c, p, wr, v):
-    """Writes at a channel with a buffer. Returns DONE, ONCE, or None if the hook must do the write."""
+    """Writes at a channel with a buffer. Returns DONE, ONCE, or None: the hook must do it."""
     global _who, _left
     if _who is not p:
         _who, _left = p, AT_ONCE
@@ -359,7 +359,7 @@ def _counted(pop, left):
 def loop(limit):
     """Runs processes until the run queue is empty, or, if `limit` is not 0, until `limit` of them
     have run. For a process that yields a reader the loop does the work of Rd.__next__, without a
-    call. An IndexError tells the loop that the queue is empty; a test each time would take longer.
+    call. An IndexError shows that the queue is empty; a test each time would take longer.
     """
     global _cur
     left = [limit]

@@ -50,7 +50,7 @@ def ends(x):
 
 
 def others(p):
-    """Returns the processes that could wake process p, according to the ends that they hold (10.2)."""
+    """Returns the processes that could wake process p, by the ends that they hold (10.2)."""
     found = []
     for c, out in place(p)[1]:
         if isinstance(c, Party):

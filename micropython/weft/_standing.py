@@ -112,7 +112,7 @@ class Alternative(Alt):
         return result
 
     def next(self):
-        """Returns the index of the guard that became ready first and still is; -1 if there is none."""
+        """Returns the index of the guard that became ready first and still is, or -1."""
         ready = self.ready
         silent = timed = False
         while ready:

@@ -31,7 +31,7 @@ def record(events=256, names=64):
             share the last name, and later channels have numbers.
 
     Raises:
-        BadUse: an argument is out of range, it records already, or a run goes on.
+        BadUse: an argument is out of range, it already records, or a run is under way.
     """
     global _offset
     if not isinstance(events, int) or not 8 <= events <= 65536 or events & (events - 1):
@@ -59,7 +59,7 @@ def save(path, board="board"):
             for piece in pieces:
                 file.write(piece)
     finally:
-        pieces.close()  # no generator of MicroPython ends by itself
+        pieces.close()  # MicroPython closes no generator by itself
 
 
 def now():
@@ -123,7 +123,7 @@ def _all_pieces(board):
             yield _put(b"R", out)
         yield _put(b"Z")
     finally:
-        _f.lost += _f.noted - _from  # unless the PC has gone meanwhile, this is nothing
+        _f.lost += _f.noted - _from  # adds 0, unless the session ended meanwhile
         _from = _f.noted
         _f.on = True
 

@@ -80,7 +80,7 @@ class Link:
         self._rot = 0
         self._hears = False
         self._poll = None
-        self._left = False  # whether the PC has said that it leaves: it acknowledges no more
+        self._left = False  # whether the PC has sent a BYE: it acknowledges nothing more
         self.why = None  # the reason why the session is over
         self.t = 0
 
@@ -514,7 +514,7 @@ class Link:
     # The next methods serve the stream.
 
     def look(self):
-        """The scheduler calls this when bytes may have come. Returns whether any have."""
+        """The scheduler calls this when bytes may have arrived. Returns whether any have."""
         if not self._open:
             return False
         data = self._take()

@@ -1,8 +1,8 @@
 // The program of a board whose processes a Python program starts (rule 21.10;
-// weft_mcu/csp_board.hpp). It has a table of the processes of its sources, weft_board_entries, which the PC writes when it
-// builds the firmware (python/src/weft/_boards/firmware.py).
+// weft_mcu/csp_board.hpp). The PC writes weft_board_entries, the table of the processes in the
+// sources, when it builds the firmware (python/src/weft/_boards/firmware.py).
 //
-//   an order of the PC, at the end "do"               what comes back, at the end "news<k>"
+//   an order of the PC, at the end "do"               the board's answer, at the end "news<k>"
 //   ["start", n, entry, k, channels, parameters]      one message, when the process has ended
 //   ["cancel", n]
 //   ["drop", ends]
@@ -12,11 +12,11 @@
 //   parameters   values; and ends: [slot, number], with the slot of an end that the PC has handed
 //                out, "r<slot>" or "w<slot>", or -1 and the number of a channel of the board
 //   ends         [slot, number, writes]
-//   a message    ["ended"], ["cancelled"], ["end", kind, strength, file, line], ["failed", kind, why,
-//                needs, has], or ["stuck", [n, slot, number, writes, file, line], …]
+//   a message    ["ended"], ["cancelled"], ["end", kind, strength, file, line], ["failed", kind,
+//                why, needs, has], or ["stuck", [n, slot, number, writes, file, line], …]
 //
-// A call's message is sent when the PC has the retirement of each end that the call had. So the PC
-// may use the slots of these ends again.
+// A call's message is sent once the PC has the retirement of each end that the call had. So the PC
+// can then use the slots of these ends again.
 #include <weft/anywhere.hpp>
 
 extern "C" const weft::board::Entry* const weft_board_entries[];
@@ -29,7 +29,7 @@ using mcu::Pc;
 namespace {
 
 constexpr std::uint32_t kFrameBytes = 98304, kBufferBytes = 24576;
-constexpr std::uint32_t kSoon = 2000;  // us after which the board looks for what is over
+constexpr std::uint32_t kSoon = 2000;  // us after which the board checks what has ended
 
 constinit weft_queue events{};
 constinit mcu::Arena<kFrameBytes> frames{};
@@ -323,16 +323,16 @@ void tell(Call& call) noexcept {
   if (!pc.offer(m)) was_told(&m);
 }
 
-// Returns whether the PC has the retirement of an end that it has handed out, or will have it before
-// all that is sent from now on; or the session is over.
+// Returns whether the PC has the retirement of an end that it has handed out, or will receive it
+// before anything that is sent from now on. True if the session has ended.
 bool is_given_up(const weft_link_end& end) noexcept {
   return session.why || (end.state == 2 && !end.owes);
 }
-// Makes the end one that the PC may hand out.
+// Makes the end new, so that the PC may hand it out again.
 void renew(weft_link_end& end) noexcept {
   if (!session.why) end = {end.name, end.writes, 0, 0, 0, 0, false, 0};
 }
-// Returns whether nobody uses the line any more.
+// Returns whether the line is no longer used.
 bool is_done(Line& line) noexcept {
   if (line.state == Line::free || line.readers || line.writers) return false;
   if (line.ops && line.ops->ends(line) > 0) return false;
@@ -341,7 +341,7 @@ bool is_done(Line& line) noexcept {
   return is_given_up(*line.end);
 }
 
-// Frees the lines that nobody uses, and tells the PC about the calls that are over.
+// Frees the lines that are no longer used, and reports the calls that have ended to the PC.
 void sweep() noexcept {
   bool more = false, buffers_used = false;
   for (unsigned i = 0; i < kLines; ++i) {
@@ -493,7 +493,7 @@ void ordered(weft_link_op* op) {
   found = {};
   if (op->status == WEFT_LINK_OK) {
     obey();
-  } else {  // The PC has gone: nobody waits for the processes.
+  } else {  // No orders come any more: no call waits for the processes.
     for (Call& call : calls) cancel(call);
     soon();
   }
@@ -520,7 +520,7 @@ void name(unsigned i, const char* kind, unsigned n, bool writes) noexcept {
 
 }  // namespace
 
-// Finds the channel of the end that comes next in the order, and gives the end to the call.
+// Finds the channel of the next end in the order, and gives the end to the call.
 Line* find(Call& call, weft_cbor& order, bool writer, void*& storage) noexcept {
   (void)read_array(order);
   const std::int64_t slot = weft_cbor_read_int(&order);
@@ -542,7 +542,7 @@ Line* find(Call& call, weft_cbor& order, bool writer, void*& storage) noexcept {
     line = own_line(number);
     if (!line || !(writer ? line->writers : line->readers))
       return wrong("BadUse", "the board lacks a channel"), nullptr;
-    // begin() makes the counts; afterwards one end less is to be given.
+    // begin() sets the counts; from then on one end fewer waits for a process.
   }
   storage = line;
   call.held[call.holds++] = {line, writer};

@@ -1,9 +1,9 @@
 // pc_recorded: a board whose flight recorder a Python program fetches (mcu/FLIGHT.md). A filter
-// squares numbers of the PC, an uplink gives them back, and an actor blinks a lamp.
+// squares numbers of the PC, an uplink sends the squares to the PC, and an actor blinks a lamp.
 //
 //   PC: numbers ──► filter ──squares──► uplink ──► PC: answers          lamp: an action every 50 ms
 //
-// Build it with FLIGHT=256. Without this option it does the same and records nothing.
+// Build it with FLIGHT=256. Without this option the program does the same and records nothing.
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/csp_link.hpp"
 #include "weft_mcu/flight_link.h"
@@ -36,7 +36,7 @@ Process filter(Scheduler&, FarReader<std::int32_t> in, Writer<std::int32_t> out)
   std::int32_t v;
   for (;;) {
     const Status s = co_await in.read(v);
-    if (s == Status::died) continue;  // the session is over: the next session brings numbers again
+    if (s == Status::died) continue;  // the session has ended; the next one brings numbers
     if (s != Status::ok || co_await out.write(v * v) != Status::ok) break;
   }
 }

@@ -1,5 +1,5 @@
 // adc: a process reads blocks of samples (rule M27). drivers_streams.mjs sets `adc_kind` before
-// main(), drives the inputs, and looks at each block in adc_seen().
+// main(), drives the inputs, and checks each block in adc_seen().
 //
 //   0: 200 blocks of input 0, 100,000 samples a second
 //   1: the same; the process sleeps for 10 ms after 20 blocks
@@ -7,7 +7,7 @@
 //   3: inputs 1, 3 and 4 in turns, 44,100 a second in all
 //   4: input 0 at 500,000 a second
 //   5: close() after 20 blocks
-//   6: the reader goes after 20 blocks, and another process sleeps for 20 ms
+//   6: the reader ends after 20 blocks, and another process sleeps for 20 ms
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/drivers/adc.hpp"
@@ -59,7 +59,7 @@ Process sleeper(Scheduler&) { co_await sleep_until(weft_now32() + 40000); }
 
 std::uint32_t mistakes() {
 #if WEFT_DEBUG
-  return 0;  // a debug build stops at the first
+  return 0;  // a debug build stops at the first mistake
 #else
   const auto refused = [](AdcLine line, Writer<Stream::Block> out) {
     return stream.start(line, std::move(out)) == WEFT_E_DRIVER ? 0u : 1u;

@@ -42,8 +42,8 @@ Process client(Scheduler&, Table<T>* table, Writer<T> ask, Reader<T> answer) {
 
 std::uint32_t serving_frame = 0;  // bytes of the frame of a process that serves
 
-// Writes a request and goes. It poisons its channels if `poison` is true; otherwise its ends
-// retire.
+// Writes a request and ends. The process poisons its channels if `poison` is true; otherwise its
+// ends retire.
 template <class T>
 Process leaver(Scheduler&, Table<T>* table, std::uint32_t poison, Writer<T> ask, Reader<T> answer) {
   const Status s = co_await ask.write(table->entries[0].job);

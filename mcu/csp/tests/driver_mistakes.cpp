@@ -1,6 +1,6 @@
 // driver_mistakes: misuse of the drivers, which a debug build must name over UART 0 (rule M15).
-// drivers_buses.mjs sets `mistake` before main(). The tests of the drivers see that a release build
-// refuses the same.
+// drivers_buses.mjs sets `mistake` before main(). The tests of the drivers check that a release
+// build refuses the same mistakes.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/drivers/adc.hpp"
@@ -42,7 +42,7 @@ Process once(Scheduler&, Writer<T> out, T value) {
 }
 
 // g++ 12 gives this function a wrong frame: the first statement awaits in a condition. Other
-// compilers give it a right one.
+// compilers give it a correct frame.
 Process no_variable(Scheduler&, Writer<PwmSetting> out) {
   if (co_await out.write({}) != Status::ok) co_return;
   out.poison();

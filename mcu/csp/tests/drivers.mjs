@@ -164,11 +164,11 @@ for (const [image, most, cycleLimit, bytesLimit, frameLimit] of [
 
   atMost(`${image}: cycles with interrupts off`, masked.longest, 160);
 
-  // While the reader sleeps, its port keeps 64 bytes. The command comes alone.
+  // While the reader sleeps, its port keeps 64 bytes. The command arrives alone.
   back.length = 0;
   const burst = text(200);
   line([1]);
-  settle(5); // the receive timeout, and the command is read
+  settle(5); // after the receive timeout the command is read
   line(burst);
   settle(500);
   check(`${image}: the first 64 of 200 are read`, back.join() === burst.slice(0, 64).join(), true);

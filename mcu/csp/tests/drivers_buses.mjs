@@ -107,7 +107,7 @@ function bus(image, layout) {
   wire.attach(0x50, {
     write: (byte) => (seen.push(byte), true),
     read: () => {
-      if (at === 12) interruptsLate(2000); // the controller goes on alone, as far as it can
+      if (at === 12) interruptsLate(2000); // the controller continues alone, as far as it can
       return memory[at++ % memory.length];
     },
   });
@@ -118,14 +118,14 @@ function bus(image, layout) {
 
   const get = { address: 0x48, write: 1, read: 2 };
   ask(0, get, [0]); // 0: the temperature
-  ask(0, { ...get, address: 0x4a }, [0]); // 1: nobody there
+  ask(0, { ...get, address: 0x4a }, [0]); // 1: the part does not answer
   ask(0, { ...get, address: 0x60 }, [0]); // 2: no such part
   ask(0, { ...get, address: 0x49 }, [0]); // 3: the first byte is refused
   ask(0, { ...get, address: 0x4d }, [0]); // 4: another master wins
   ask(0, { ...get, address: 0x4b }, [0]); // 5: the part holds the clock, in time
   ask(0, { ...get, address: 0x4b, within: 700 }, [0]); // 6: the same, too long
   ask(0, { ...get, address: 0x4c, within: 2000 }, [0]); // 7: the clock is never let go
-  ask(0, get, [0]); // 8: and the bus works again
+  ask(0, get, [0]); // 8: the bus works again
   ask(0, { address: 0x50, write: 40, read: 0 }, memory); // 9: longer than the FIFO
   ask(0, { address: 0x50, write: 0, read: 40 }); // 10: the same, reading
   ask(0, { address: 0x50, write: 3, read: 40 }, [1, 2, 3]); // 11: both
@@ -181,12 +181,12 @@ function bus(image, layout) {
 }
 
 {
-  // The last bit comes about when `within` is up, in each of 24 places: an interrupt that comes too
-  // late must not end the next transaction.
+  // The last bit arrives at about the time limit `within`, at each of 24 distances from it. An
+  // interrupt that arrives too late must not end the next transaction.
   const { m, ask, answers } = bus('i2c', I2C_LAYOUT);
   const sensor = new TemperatureSensor();
   m.i2cs[0].attach(0x48, sensor);
-  let transfers = -3; // the two processes that leave come first, but for the one that is the first
+  let transfers = -3; // the first transfer has the number -2
   let bytes = 0;
   sensor.address = (read) => {
     if (!read) sensor.celsius = ++transfers;
@@ -214,9 +214,9 @@ function bus(image, layout) {
   const { m, masked, cycles, figure, ask, answers } = bus('spi', SPI_LAYOUT);
   const wire = m.spis[0];
   const flash = new SpiFlash(m);
-  flash.programMicros = 2000; // a slow one: the other process has the bus in between
+  flash.programMicros = 2000; // a slow chip: the other process has the bus in between
   wire.attach(FLASH, flash);
-  const seen = []; // what the other part has seen: mode, clock and frame; it sends back what it got
+  const seen = []; // by the other part: mode, clock, frame; it sends back what it received
   let last = 0;
   wire.attach(OTHER, {
     select: () => (last = 0xa5),
@@ -232,7 +232,7 @@ function bus(image, layout) {
   const command = (bytes, request = {}) =>
     ask(0, { ...chip, count: bytes.length, ...request }, bytes);
   command([0x9f, 0, 0, 0]); // 0: the JEDEC id
-  command([0x02, 0, 1, 0, 1, 2, 3]); // 1: to program without enabling
+  command([0x02, 0, 1, 0, 1, 2, 3]); // 1: programming without a write enable
   command([0x06]); // 2: one byte
   command([0x05, 0]); // 3: enabled
   command([0x02, 0, 1, 0, ...page]); // 4: a page
@@ -241,9 +241,9 @@ function bus(image, layout) {
   for (let i = 0; i < 3; i++) command([0x05, ...new Array(250).fill(0)], { hz: 2e6 }); // 7 to 9
   command([0x03, 0, 1, 0, ...new Array(256).fill(0)]); // 10: the page
   command([0x03, 0, 1, 0, ...new Array(256).fill(0)], { hz: 62.5e6 }); // 11: faster than the part
-  command([0x03, 0, 1, 0, 0, 0], { mode: 1 }); // 12: a mode that the part has not
+  command([0x03, 0, 1, 0, 0, 0], { mode: 1 }); // 12: a mode that the part lacks
   command([0x03, 0, 1, 0, ...new Array(60).fill(0)], { hz: 30000, within: 1000 }); // 13: too slow
-  command([0x9f, 0, 0, 0]); // 14: and the bus works again
+  command([0x9f, 0, 0, 0]); // 14: the bus works again
   const bad = [
     { count: 0 },
     { count: 273 },
@@ -291,7 +291,7 @@ function bus(image, layout) {
     m.warnings.map((w) => w.why.replace('SPI0: the part selected by pin 17 ', '')).join('; '),
     'is clocked at 62500000 Hz, too fast; has no mode 1',
   );
-  // The other part: what it saw, and that what it sent came back, for each size, mode and clock.
+  // The other part has seen the bytes of each size, mode and clock, and its own bytes came back.
   const wanted = [];
   let right = 0;
   for (const [i, size] of sizes.entries()) {
@@ -398,7 +398,7 @@ for (const [read, most] of [
   const size = execFileSync('arm-none-eabi-size', [`${images}/weather.elf`]).toString();
   const bytes = Number(size.split('\n')[1].trim().split(/\s+/)[0]);
   atMost('weather: bytes of code, everything', bytes, 51000);
-  m.spis[0].next = () => {}; // no byte comes any more: each transaction is given up in time
+  m.spis[0].next = () => {}; // no more bytes arrive: each transaction is given up in time
   check('weather: the display hangs', m.runMicros(4e6).reason, 'limit');
 }
 

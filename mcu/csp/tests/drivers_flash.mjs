@@ -1,6 +1,6 @@
 /**
- * Tests of the store in flash (mcu/DRIVERS.md, rule M30) on the emulated RP2040. The power is cut at
- * each write of a run: a second machine starts with the flash as the cut has left it.
+ * Tests of the store in flash (mcu/DRIVERS.md, rule M30) on the emulated RP2040. The power is cut
+ * at each write of a run: a second machine starts with the flash as the cut has left it.
  *
  * drivers_flash.mjs IMAGES [SEED] writes one line per test and, last, `N passed, N failed`. IMAGES
  * is the folder that csp/tests/build fills.
@@ -13,13 +13,13 @@ const STATUS = ['ok', 'absent', 'full', 'too_long', 'damaged', 'bad_request'];
 const OPS = { get: 0, set: 1, remove: 2 };
 const ORIGIN = 0x1f8000;
 const BYTES = 8 * 4096;
-/** A request in memory: op, status, count, key, bytes; behind it in the table `done` and `took`. */
+/** A request in memory: op, status, count, key, bytes; in the table `done` and `took` follow. */
 const KEY = 4;
 const VALUE = 20;
 const ENTRY = VALUE + 256 + 8;
 const ENTRIES = 24;
 
-/** A machine before main(), and what puts requests into its tables and reads the answers. */
+/** Returns a machine before main(), with functions that write requests and read answers. */
 function bench(m, flash) {
   if (flash) m.rp.flash.set(flash, ORIGIN);
   m.runTo('main', 1e6);
@@ -84,7 +84,7 @@ function state(requests, n) {
 const text = (value) => (value === null ? 'absent' : value.join());
 
 // ---- the power is cut at each write ---------------------------------------------------------------
-/** The flash after a change that the power cut has ended: some bits have changed, others have not. */
+/** Returns the flash after a cut within a change: some bits have changed, others have not. */
 function torn(before, { offset, after }, how) {
   const flash = before.slice();
   const at = offset - ORIGIN;
@@ -122,7 +122,7 @@ function torn(before, { offset, after }, how) {
   atMost('store: ms of a request', Math.max(...answers(0).map((a) => a.took)) / 1000, 400);
   cuts.push({ what: 'no cut', done: [ENTRIES, ENTRIES], flash: flash() });
 
-  /** Starts with the flash as a cut has left it; returns what is wrong, and a cut of this run. */
+  /** Starts with the flash after a cut; returns the problems, and the flash after a second cut. */
   function restart(cut) {
     const again = started(cut.flash);
     const keys = asked.map((requests) => [...state(requests, 0).keys()]);
@@ -159,7 +159,7 @@ function torn(before, { offset, after }, how) {
   for (const [i, cut] of cuts.entries()) {
     const first = restart(cut);
     if (first.problems.length) wrong[0]++;
-    // Of each third cut the second start is cut as well.
+    // After every third cut the power is cut during the next start as well.
     const then = i % 3 === 0 && first.second ? restart(first.second) : null;
     if (then) seconds++;
     if (then?.problems.length) wrong[1]++;
@@ -253,8 +253,8 @@ for (const [image, limit] of [
   const { m, masked } = load(image);
   const counted = m.onInstruction;
   let lowest = Infinity;
-  let changing = 0; // the cycle in which the flash can be read again
-  let read = 0; // instructions that were fetched from a flash that could not be read
+  let changing = 0; // the cycle from which the flash can be read again
+  let read = 0; // instructions that were fetched from flash while it could not be read
   m.onInstruction = (core) => {
     counted(core);
     lowest = Math.min(lowest, core.r[13] >>> 0);

@@ -47,7 +47,7 @@ function sample(kind, hz) {
   check(`adc ${kind}: samples that the FIFO lost`, [m.adc.lost, figure('overruns')], '0,0');
   return { ...bench, blocks, figure, busy };
 }
-/** How many samples are not what the ramp was, by their place in the stream. */
+/** Counts the samples that differ from the ramp at their place in the stream. */
 function wrong(blocks) {
   const [first] = blocks[0].samples;
   return blocks
@@ -152,8 +152,8 @@ function modulate(settings, fast, late = 0) {
 }
 
 /**
- * How many whole periods of each setting came, one setting after the other, and how many edges came
- * after the last whole period. A wave with any other period ends the count.
+ * Counts the whole periods of each setting, one setting after the other, and the edges after the
+ * last whole period. A wave with any other period ends the count.
  */
 function periodsOf(settings, edges) {
   const duty = (part, period) => (part < 65536 ? Math.floor((part * period) / 65536) : period);
@@ -219,7 +219,7 @@ function periodsOf(settings, edges) {
   atMost('pwm: bytes of the frame that reads', figure('frame'), 104);
 }
 {
-  // The interrupt comes so late that the next wrap is near, by each distance.
+  // The interrupt is so late that the next wrap is near; each distance is tried.
   const settings = [
     [50000, 32768, 16384],
     [40000, 1000, 65000],
@@ -252,7 +252,7 @@ for (const kind of [0, 1]) {
   );
   check(`pio ${kind}: processes left`, figure('left'), 0);
   check(`pio ${kind}: faults`, m.warnings.map((w) => w.why).join(), '');
-  // A pulse of word + 2 ticks of two cycles for each word, although only four words fit the FIFO.
+  // A pulse of word + 2 ticks of two cycles for each word, although the FIFO holds only four words.
   const widths = edges.flatMap(([level, cycle], i) => (level ? [] : [cycle - edges[i - 1]?.[1]]));
   const wanted = Array.from({ length: 12 }, (_, i) => 2 * (102 + 50 * i));
   check(`pio ${kind}: pulses`, widths.join(), wanted.join());

@@ -28,7 +28,7 @@ constinit FlashStore<> taken{clients::scheduler, {.origin = 0, .sectors = 4}};
 #endif
 
 // Counts the mistakes that start() and connect() do not refuse. If this program lies in flash, a
-// place in its midst is another mistake. `later`: the store is there.
+// place inside the program is another mistake. `later`: the store has been started.
 std::uint32_t mistakes([[maybe_unused]] bool later) {
 #if WEFT_DEBUG
   return 0;
@@ -44,7 +44,7 @@ std::uint32_t mistakes([[maybe_unused]] bool later) {
 
 int main() {
   weft_list_init(&clients::events, WEFT_LOCAL);
-  // Ends that are dropped retire their channels, so mistakes() keeps one of each.
+  // mistakes() drops ends. These two keep the channels from retiring.
   Reader<Store::Request> in = ask[0].reader();
   Writer<Store::Request> out = answer[0].writer();
   std::uint32_t wrong = mistakes(false);

@@ -20,7 +20,7 @@ constinit Channel<Bus::Transfer> ask[2], answer[2], their_ask[2], their_answer[2
 // Counts the mistakes that start() and connect() do not refuse.
 std::uint32_t mistakes() {
 #if WEFT_DEBUG
-  return 0;  // a debug build stops at the first
+  return 0;  // a debug build stops at the first mistake
 #else
   const auto refused = [](int e) { return e == WEFT_E_DRIVER ? 0u : 1u; };
   return refused(bus.connect(ask[0].reader(), answer[0].writer())) +
@@ -36,7 +36,7 @@ extern "C" void weft_isr_i2c0() { bus.on_interrupt(); }
 
 int main() {
   weft_list_init(&clients::events, WEFT_LOCAL);
-  // Ends that are dropped retire their channels, so mistakes() keeps one of each.
+  // mistakes() drops ends. These two keep the channels from retiring.
   Reader<Bus::Transfer> in = ask[0].reader();
   Writer<Bus::Transfer> out = answer[0].writer();
   std::uint32_t wrong = mistakes();

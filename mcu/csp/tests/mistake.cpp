@@ -1,5 +1,5 @@
 // mistake: each MISTAKE is a misuse of processes and channels, which a debug build must report over
-// the UART; a release build refuses or goes on, as run.mjs expects.
+// the UART; a release build refuses or continues, as run.mjs expects.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 

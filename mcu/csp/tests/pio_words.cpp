@@ -67,7 +67,7 @@ Process pulse(Scheduler&, Writer<std::uint32_t> out) {
 
 std::uint32_t refused() {
 #if WEFT_DEBUG
-  return 6;  // a debug build stops at the first
+  return 6;  // a debug build stops at the first mistake
 #else
   static constinit Pio<1> none{scheduler, 2, 0}, other{scheduler, 0, 4};
   const auto refuses = [](auto& p, PioSetup s, std::uint32_t length, std::uint32_t origin) {

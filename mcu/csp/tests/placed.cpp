@@ -43,7 +43,7 @@ template <auto F, class... A>
 void go(A&&... arguments) {
   if (scheduler.start<F>(static_cast<A&&>(arguments)...)) put(" no room");
 }
-// Runs what was started, and prints what arrives at `log`.
+// Runs the processes that were started, and prints the values that arrive at `log`.
 template <class C>
 void run(const char* name, C& log) {
   put(name);
@@ -150,7 +150,7 @@ namespace chosen {
 constinit Channel<Int> numbers, log;
 constinit Channel<bool> flags;
 void run() {
-  // The end that stays open lets the time decide (rule 5.6).
+  // This end stays open, so the time decides (rule 5.6).
   const auto open = numbers.writer();
   go<feeds>(numbers.writer(), flags.writer());
   go<chooses>(numbers.reader(), flags.reader(), log.writer());
@@ -202,7 +202,7 @@ void expect(bool right, const char* what) {
   put(" is wrong\n");
 }
 
-namespace step {  // A process awaits another one, and goes on although a channel of the other
+namespace step {  // A process awaits another one, and continues although a channel of the other
                   // process had ended.
 constinit Channel<Int> a, b;
 weft::Process steps(weft::Reader<Int> source, weft::Writer<Int> out) {

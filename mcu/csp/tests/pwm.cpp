@@ -1,7 +1,7 @@
 // pwm: a process sets the slice of pins 6 and 7 (rule M28). drivers_streams.mjs watches the pins.
 //
 // The table of settings is written without a pause up to `fast`, then one setting every 3 ms; then
-// the writer goes.
+// the writer ends.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/drivers/pwm.hpp"
@@ -13,7 +13,7 @@ extern "C" {
 volatile std::uint32_t pwm_ready, pwm_failed, pwm_wrong, pwm_refused, pwm_bytes, pwm_frame,
     pwm_small, pwm_left;
 struct {
-  std::uint32_t count, fast;  // of the settings, the first `fast` come without a pause
+  std::uint32_t count, fast;  // settings; the first `fast` come without a pause
   PwmSetting settings[40];
 } volatile pwm_table;
 }
@@ -37,7 +37,7 @@ Process writer(Scheduler&, Writer<PwmSetting> out) {
 
 std::uint32_t mistakes() {
 #if WEFT_DEBUG
-  return 0;  // a debug build stops at the first
+  return 0;  // a debug build stops at the first mistake
 #else
   static constinit Arena<32> nothing{};
   static constinit Scheduler small{&events, nothing};

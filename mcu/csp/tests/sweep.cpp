@@ -40,7 +40,7 @@ Process reader(Scheduler&, Reader<std::uint32_t> in, Writer<std::uint32_t> out) 
     }
     wrong += (co_await out.write(i)) != Status::ok;
   }
-  // A value that came after the last deadline is still available.
+  // A value that arrived after the last deadline is still available.
   std::uint32_t x = 0;
   sweep_stretch = 2;
   if (co_await in.read_until(x, weft_now32() + 20) == Status::ok) ++values;

@@ -4,7 +4,7 @@
 //
 //   1: sleep for 20 ms. 2: hold interrupts off for 5 ms. 3: end. 4: send 192 bytes.
 //
-// uart_blocks.cpp is this program with UartBlock as the value; a command is the first byte of one.
+// uart_blocks.cpp is this program with UartBlock as the value; a command is a block's first byte.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/drivers/uart.hpp"

@@ -90,7 +90,7 @@ typedef struct weft_flight_reader {
   uint8_t stage;
   uint32_t index, lane;
 } weft_flight_reader;
-enum { WEFT_FLIGHT_LEAST = 88 }; /* the smallest `room`, in bytes; a name is cut off at 60 */
+enum { WEFT_FLIGHT_LEAST = 88 }; /* bytes: the smallest `room`; a name is cut off at 60 */
 /* Writes some of the bytes to `to`. Returns their number, 0 after the last. */
 size_t weft_flight_take(weft_flight_reader *r, uint8_t *to, size_t room);
 

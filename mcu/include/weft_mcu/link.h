@@ -3,7 +3,7 @@
  *
  * The home of the channels is the PC. An operation here is an offer to the PC, and ends with one
  * answer or with the session. This code does no input or output, reads no clock and has no heap.
- * The program that drives the serial line hands over the bytes that have come, fetches the bytes to
+ * The program that drives the serial line passes the bytes that have arrived, fetches the bytes to
  * send, and passes the time. link_uart.h does so for the RP2040's UART.
  *
  *   begun ──START, START──► linked ──HELLO──► open ──BYE, a lease, a START of another, a fault──►
@@ -129,7 +129,7 @@ enum { WEFT_LINK_NO_LEASE = 0xffffffff };
 /* Begins a session. An earlier session must be over, with all its operations. `token` and
  * `random` are two random words, new for each start. */
 void weft_link_begin(weft_link *link, uint32_t token, uint32_t random, uint32_t now_ms);
-/* Accepts the `n` bytes that have come over the serial line. */
+/* Accepts the `n` bytes that have arrived over the serial line. */
 void weft_link_input(weft_link *link, const uint8_t *bytes, size_t n, uint32_t now_ms);
 /* Writes the bytes that are to be sent now to `to`, at most WEFT_LINK_PACKET of them, and
  * returns their number. Returns 0 if there is nothing more to send. */
@@ -155,7 +155,7 @@ void weft_link_retire(weft_link *link, weft_link_end *end);
 /* Poisons the end's channel with a strength of 1 to 255. If the end has not been handed out yet,
  * the channel is poisoned as soon as the PC hands the end out. */
 void weft_link_poison(weft_link *link, weft_link_end *end, uint8_t strength);
-/* Ends the session in good order and tells the PC `why`. The program must keep serving the serial
+/* Ends the session in good order and sends `why` to the PC. The program must serve the serial
  * line until weft_link_settled returns true. */
 void weft_link_close(weft_link *link, const char *why);
 /* Returns whether the PC has acknowledged everything that was sent, or there is no PC that could do

@@ -23,7 +23,7 @@
 #ifndef WEFT_LOG_SLOTS
 #define WEFT_LOG_SLOTS 64u /* a power of two */
 #endif
-/* Switch this core's interrupts off and on. A port can define shorter ways than its local lock. */
+/* Switch this core's interrupts off and on. A port can define shorter code than its local lock. */
 #ifndef WEFT_IRQ_OFF
 #define WEFT_IRQ_OFF() weft_lock(WEFT_LOCAL)
 #define WEFT_IRQ_ON(irq) weft_unlock(WEFT_LOCAL, (irq))

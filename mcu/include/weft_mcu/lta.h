@@ -8,7 +8,7 @@
  *  - Only event_queue_init takes memory: on the device 32 bytes for each event and 1 for each
  *    actor. With a C library (a host, the pico-sdk) the memory comes from malloc, as in LTA.
  *    Without a C library it comes from what the linker script leaves free behind the program, and
- *    event_queue_deinit gives it back when the last queue goes. Compile src/lta.c with
+ *    event_queue_deinit gives it back with the last queue. Compile src/lta.c with
  *    -DWEFT_LTA_ARENA=BYTES for a static arena of that size.
  *  - event_t is defined, and the headers that LTA's header includes are included: stdlib.h, and
  *    with the pico-sdk pico/sync.h and pico/stdlib.h. An event_queue_t has other members than

@@ -18,7 +18,7 @@ void *memset(void *to, int value, size_t n) {
   return to;
 }
 /* Most values of channels are whole words. The copy goes from the end to the beginning, so that n
- * is all that counts. */
+ * is the only counter. */
 void *memcpy(void *restrict to, const void *restrict from, size_t n) {
   uint8_t *p = to;
   const uint8_t *f = from;

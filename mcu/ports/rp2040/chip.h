@@ -6,7 +6,7 @@
 
 enum {
   CHIP_HZ = 125000000, /* of clk_sys and clk_peri */
-  CHIP_BLOCK = 0x4000, /* from UART 0 to UART 1, and so for SPI and I2C */
+  CHIP_BLOCK = 0x4000, /* from UART 0 to UART 1; the same for SPI and I2C */
   /* Bits of RESETS. UART 1, SPI 1, I2C 1 and PIO 1 have the next bit. */
   CHIP_RESET_ADC = 0,
   CHIP_RESET_DMA = 2,

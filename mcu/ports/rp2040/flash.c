@@ -17,8 +17,8 @@ static struct {
 enum { SSI_ENABLE = 0x18000008, SSI_BAUD = 0x18000014, BLOCK = 1 << 16, ERASE_BLOCK = 0xd8 };
 
 /* Returns a function of the boot ROM by its two letters. The halfwords at 0x14 and 0x18 are the
- * addresses of the table and of the function that searches it. The volatile pointers hide from GCC
- * that these addresses are small, which it takes for a mistake. */
+ * addresses of the table and of the function that searches it. The volatile variables keep GCC
+ * from warning that these addresses are small. */
 static void *find(char first, char second) {
   typedef void *lookup(const uint16_t *table, uint32_t code);
   volatile uintptr_t table = 0x14, search = 0x18;

@@ -5,8 +5,8 @@
  *   weft_link_uart_start(&line);                 // after uart_init() and weft_list_init()
  *
  * A program calls the link's functions in actions of that actor. After a call that is made outside
- * `over` and `news`, it must call weft_link_uart_kick(). When a session is over, the next one
- * begins by itself when the PC has been told.
+ * `over` and `news`, it must call weft_link_uart_kick(). When a session is over and the PC has
+ * been notified, the next session begins automatically.
  *
  * Invariant: the interrupt writes `in` and the ring; the actor's actions write everything else. A
  * byte that finds the ring full is counted, and the PC sends its packet again.

@@ -38,8 +38,8 @@ int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
   return WEFT_OK;
 }
 
-/* Write the text to UART 0 and stop this core at a breakpoint. If the program has not set up the
- * UART, only the stop is visible, with the text's address in r0. The function is weak: a program may define its own weft_panic. */
+/* Write the text to UART 0, if it is set up, and stop this core at a breakpoint, with the text's
+ * address in r0. The function is weak: a program may define its own weft_panic. */
 __attribute__((weak)) void weft_panic(const char *what) {
   __asm volatile("cpsid i" ::: "memory");
   if (!(WEFT_REG(RESETS_RESET) & 1u << 22))

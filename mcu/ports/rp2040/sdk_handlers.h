@@ -1,7 +1,7 @@
-/* sdk_handlers.h: the names of the handlers of interrupts, in a program of the pico-sdk, for the RP2040 and the RP2350. A handler
- * that a program defines as weft_isr_NAME is then the SDK's handler of that interrupt, so one source
- * of a driver's user is for both. A program that calls irq_set_exclusive_handler for an interrupt
- * must not define its handler here. */
+/* sdk_handlers.h: the names of interrupt handlers in a program of the pico-sdk, for the RP2040 and
+ * the RP2350. A handler that a program defines as weft_isr_NAME is then the SDK's handler of that
+ * interrupt. So one source serves with and without the SDK. A program that calls
+ * irq_set_exclusive_handler for an interrupt must not define that interrupt's weft_isr_NAME. */
 #ifndef WEFT_RP2040_SDK_HANDLERS_H
 #define WEFT_RP2040_SDK_HANDLERS_H
 #if __has_include("hardware/regs/intctrl.h")

@@ -39,7 +39,7 @@
 #endif
 
 /* What a core does while it waits (POWER.md). 0: WFE, and every clock of the chip runs. 1: WFE with
- * SLEEPDEEP; while both cores wait so, only the blocks that weft_sleep_keep has named have clocks. */
+ * SLEEPDEEP; while both cores wait, only the blocks that weft_sleep_keep has named have clocks. */
 #ifndef WEFT_SLEEP
 #define WEFT_SLEEP 0
 #endif

@@ -33,9 +33,9 @@ WEFT_INLINE unsigned weft_core(void) { return 0; }
 WEFT_INLINE void weft_wait_init(void) {}
 WEFT_INLINE void weft_arm(uint32_t t) {
   (void)t;
-} /* set a compare register, then clear the latches (README.md explains why); does nothing as long
-     as
-     weft_wait returns at once */
+} /* set a compare register, then clear the latches
+     (README.md explains why); does nothing as long
+     as weft_wait returns at once */
 WEFT_INLINE void weft_wait(void) {
 } /* WFE, or the machine's own sleep; but a weft_wake that came before must not be lost */
 WEFT_INLINE void weft_wake(void) {}                /* SEV */

@@ -74,7 +74,7 @@ static void alarms(void) {
   uart_put_u32(latest);
   uart_puts(" us\n");
 }
-/* M5, M6: time, the higher priority, order of posting. */
+/* M5, M6: the order is by time, then priority, then order of posting. */
 static void order(void) {
   begin(5);
   actors[1] = (weft_actor)WEFT_ACTOR(1);
@@ -143,7 +143,7 @@ static uint32_t interrupt(weft_event *e, uint32_t release) {
   nvic_pend(BOARD_LINE);
   return note(e, release);
 }
-/* M18, M22. */
+/* M18, M22: an interrupt posts an event and puts messages. */
 static void interrupts(void) {
   begin(2);
   took = put = 0;

@@ -4,7 +4,7 @@
  * The event is released 40 us after `first`, which pin 2 marks. A falling edge of pin 6 moves the
  * event to 30 us after the edge (NEARER: to 3 us after it). `late` is the greatest number of
  * microseconds by which the event was late. The queue holds a second event, 20 minutes away, so
- * that a core that misses its alarm goes on sleeping.
+ * that a core that misses its alarm sleeps on.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"

@@ -9,9 +9,9 @@
  *    lost wake-up would show as a runnable event that no core holds;
  *  - while one core is in an action and the other sleeps, no event that the other core could run is
  *    earlier than the event that it holds;
- *  - at the end every open post has run or was cancelled; after a stop the other posts are in the
- * queue. The test is built once for each kind of queue (HEAP=0, 1), and once for each WEFT_MUTANT,
- * which must fail. Usage: random SEEDS [FIRST]
+ *  - at the end every open post has run or was cancelled; after a stop the others are in the queue.
+ * The test is built once for each kind of queue (HEAP=0, 1), and once for each WEFT_MUTANT, which
+ * must fail. Usage: random SEEDS [FIRST]
  */
 #include "../fake/fake.h"
 #include <stdio.h>

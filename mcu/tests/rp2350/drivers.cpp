@@ -182,7 +182,7 @@ Process all(Scheduler&, Reader<std::uint8_t> in, Writer<std::uint8_t> out,
     check("M25: a byte that the UART received", byte, static_cast<std::uint8_t>(wanted));
     (void)co_await out.write(static_cast<std::uint8_t>(byte + 1));
   }
-  // The process that sends takes its next step before this one goes on.
+  // The process that sends takes its next step before this process resumes.
   co_await sleep_until(weft_now32() + 1);
   check("M25: bytes sent", fake::uart_out.size(), 3);
   check("M25: the last of them", fake::uart_out.back(), 'd');

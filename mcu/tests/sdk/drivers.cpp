@@ -1,6 +1,6 @@
 // drivers: the drivers that weather.cpp does not use, in a program of the pico-sdk. It counts its
-// starts in the flash; samples the ADC; turns pin 25 to a quarter by PWM; sends words through a
-// program of the PIO; and writes what it finds to the SDK's stdio. run.mjs drives pin 17.
+// starts in the flash; samples the ADC; lets PWM set pin 25 high a quarter of the time; sends words
+// through a program of the PIO; and writes what it finds to the SDK's stdio. run.mjs drives pin 17.
 #include <cstdio>
 
 #include "pico/stdlib.h"

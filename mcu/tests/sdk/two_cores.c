@@ -104,8 +104,8 @@ static void flash(void) {
 int main(void) {
   stdio_init_all();
   printf("clk_sys %lu Hz\n", (unsigned long)clock_get_hz(clk_sys));
-  hardware_alarm_claim(0); /* The runtime uses one alarm on each core, and the SDK must know
-                            * which. */
+  hardware_alarm_claim(0); /* The runtime uses one alarm on each core, and the SDK must not
+                            * use them. */
   hardware_alarm_claim(1);
   rom();
 #if PICO_RP2350 /* The locks of that port are words of its own. */

@@ -1,4 +1,4 @@
-"""Choice, buffers, times, limits, barriers, and what ends a process."""
+"""Prints results of choices, buffers, times, limits, barriers and ended processes."""
 
 import weft
 from weft.errors import BadUse, Cancelled, Poisoned, Retired

@@ -1,4 +1,4 @@
-"""CommsTime, and a sieve that grows: plain channels, poison, groups, results."""
+"""Prints results of CommsTime and of a growing sieve: channels, poison, groups."""
 
 from weft import Channel, Group, Parallel, current_process, poison, process, run
 

@@ -65,8 +65,8 @@ def pair():
     return Channel("a"), Channel("b")
 
 
-# A select of the same end twice gives up both of its places in the queue, and a plain read is served
-# after that.
+# A select of the same end twice gives up both of its places in the queue, and a plain read is
+# served after that.
 c = Channel("twice")
 r = +c
 print("twice", run(chooses(2, r, r), writes(-c, 1, None, 3, 4), reads(+c, 2)))

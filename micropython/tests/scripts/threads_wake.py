@@ -1,5 +1,5 @@
 # weft.threads: a thread wakes a process after it has released the lock, because the woken process
-# would only wait for the lock. A process that is woken without a reason goes on waiting. A process
+# would only wait for the lock. A process that is woken without a reason waits again. A process
 # that two threads wake at the same moment wakes once.
 from weft import _machine
 from weft.threads import Channel, current_process, process, run, yield_

@@ -6,7 +6,7 @@ import sys
 
 
 class Arguments:
-    """Has the value of each argument as an attribute of the argument's name."""
+    """Holds the value of each argument in an attribute that has the argument's name."""
 
 
 def _name(words):

@@ -38,7 +38,7 @@ class Alternative {
   // Sets the precondition of guard i for the following selects (rule 5.2).
   void enable(std::uint32_t i, bool on) noexcept { guards_[i].enabled = on; }
   // Makes the retirement of guard i's channel an outcome of the select, as poison always is.
-  // Without this call the guard falls silent when its channel retires, and the select is over once
+  // Without this call the guard falls silent when its channel retires, and the select ends once
   // all guards that decide are silent: the enabled outputs, or the inputs if there are none (rule
   // 5.6).
   void ends(std::uint32_t i, bool yes = true) noexcept { guards_[i].ends = yes; }

@@ -1,5 +1,5 @@
-// The placement of a placeable source on a bare microcontroller (rule 19.6): what weft/anywhere.hpp
-// includes in a freestanding build. It checks that the parameters of a process fit a board.
+// Places a source on a bare microcontroller (rule 19.6); weft/anywhere.hpp includes this header in
+// a freestanding build. The header checks that the parameters of a process fit a board.
 #pragma once
 #include "weft_mcu/csp_placed.hpp"
 #include "weft_mcu/csp_placed_select.hpp"

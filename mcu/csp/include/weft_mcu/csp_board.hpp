@@ -13,10 +13,10 @@
 //                                                                 └──an end──► closed
 //
 // Invariants
-//  1 A value of the PC is asked for only while a process waits to read. If the process is a select
-//    that has then chosen another guard, the value stays offered.
-//  2 A process that writes waits until the PC's channel has accepted the value. The output of a
-//    select is taken before, because a select commits at one place.
+//  1 The board asks the PC for a value only while a process waits to read. If that process is in a
+//    select and another guard is chosen before the value arrives, the value stays offered.
+//  2 A process that writes waits until the PC's channel has accepted the value. Only the output of
+//    a select is accepted by the link at once, because a select commits at one place.
 //  3 Everything here runs in actions of the scheduler's actor.
 #pragma once
 #include "weft_mcu/csp_link.hpp"
@@ -37,7 +37,7 @@ enum {
 struct Line;
 // What a line does depends on the type of its values.
 struct LineOps {
-  const void* type;  // stands for the type
+  const void* type;  // identifies the type
   void (*look)(Line&) noexcept;
   bool (*withdraw)(Line&, core::Node&, bool writer) noexcept;
   // Closes an end that no process will hold.
@@ -45,7 +45,7 @@ struct LineOps {
   std::uint32_t (*ends)(Line&) noexcept;
 };
 
-// Stands for a line in a run queue, or at a channel. When the party is run, the line looks.
+// Stands for a line in a run queue, or at a channel. When the party is run, it calls ops->look().
 struct Party : core::Node {
   Line* line = nullptr;
 };
@@ -60,7 +60,7 @@ struct Line {
   enum State : std::uint8_t { free, idle, asked, offered, closed } state = free;
   bool queued = false;               // whether `task` is runnable
   bool carries = false;              // whether the link has a value that a select has written
-  std::uint8_t readers = 0, writers = 0;  // own ends that no process has been given yet
+  std::uint8_t readers = 0, writers = 0;  // ends here that no process has received yet
   std::uint8_t overflow = 0, immunity = 0;
   std::uint32_t capacity = 0;
 };
@@ -76,7 +76,7 @@ struct Entry;
 // A process that the PC has started. `number` is the PC's.
 struct Call {
   enum : std::uint8_t { free, runs, over, told } state = free;
-  std::uint8_t news = 0;  // the number of the end by which the PC hears of this call
+  std::uint8_t news = 0;  // the number of the end for this call's message
   std::uint8_t far = 0;   // how many far lines of this call are open
   std::uint8_t strength = 0;
   Status how = Status::ok;  // how an operation has ended the process
@@ -101,11 +101,11 @@ void withdraw(weft_link_op& op) noexcept;
 void poison(weft_link_end& end, std::uint8_t strength) noexcept;
 void look_later(Line& line) noexcept;  // runs line.ops->look when the running process has stopped
 void bad_value(Line& line) noexcept;
-void closed(Line& line) noexcept;  // the link has no more to do with the line
+void closed(Line& line) noexcept;  // the link no longer uses the line
 Line* find(Call& call, weft_cbor& order, bool writer, void*& storage) noexcept;
 void given_to(Line& line, bool writer) noexcept;  // a process has been given one of the line's ends
 void refuse(Line& line, bool writer) noexcept;    // no process will be given this end
-void* room_for(std::uint32_t bytes) noexcept;  // for the buffer of a channel; null if there is none
+void* room_for(std::uint32_t bytes) noexcept;  // for a channel's buffer; null if there is no room
 void wrong(const char* kind, const char* why, std::uint32_t needs = 0,
            std::uint32_t has = 0) noexcept;
 bool is_wrong() noexcept;
@@ -136,7 +136,7 @@ struct LineOf : Line, Far<T> {
   Party me;  // the link's party at the channel
   core::Ring<T> ring;
 
-  // Called when the first process is given an end. Returns false if the buffer finds no room.
+  // Called when the first process receives an end. Returns false without room for the buffer.
   bool begin() noexcept {
     if (capacity) {
       ring.data = static_cast<T*>(room_for(capacity * sizeof(T)));
@@ -151,7 +151,7 @@ struct LineOf : Line, Far<T> {
     ops = &kOps;
     task.line = me.line = this;
     task.ops = me.ops = &parties;
-    // The line holds the ends that processes will be given, and the link's end.
+    // The line holds the ends that processes will receive, and the link's end.
     for (unsigned n = end ? 1 : writers; n > 0; --n) (void)values.writer().release();
     for (unsigned n = end ? 1 : readers; n > 0; --n) (void)values.reader().release();
     return true;
@@ -235,7 +235,7 @@ struct LineOf : Line, Far<T> {
     }
     if (!offer(op)) over();
   }
-  // The link's operation is over.
+  // Called when the link's operation has ended.
   void over() noexcept {
     state = idle;
     const auto status = static_cast<weft_link_status>(this->op.status);
@@ -308,7 +308,7 @@ struct Argument {
     return v;
   }
 };
-// The process gets an end that the line has held for it.
+// An end, which the line has held for the process.
 template <class T>
 struct Argument<weft::Reader<T>> {
   static weft::Reader<T> take(Call& call, weft_cbor& order) noexcept {
@@ -340,7 +340,7 @@ struct Entry {
   const char* file;
   std::uint32_t line;
   std::uint32_t parameters;
-  // Starts the process for the call. If that is not possible, wrong() has the reason.
+  // Starts the process for the call. If that is not possible, calls wrong() with the reason.
   void (*start)(Call&, weft_cbor&) noexcept;
 };
 

@@ -1,7 +1,7 @@
-// What a board that a Python program serves (rule 21.10; csp_board.hpp) adds to placeable processes:
-// the line of each operation, and calls that tell the board's program what a process does. Without
-// WEFT_PLACED_BOARD all of this is empty, and a process costs the same as if this file did not
-// exist.
+// Additions to placeable processes on a board that a Python program serves (rule 21.10;
+// csp_board.hpp): the line of each operation, and calls that report to the board's program what a
+// process does. Without WEFT_PLACED_BOARD all of this is empty, and a process costs the same as if
+// this file did not exist.
 #pragma once
 #include "weft_mcu/csp_scheduler.hpp"
 
@@ -43,13 +43,13 @@ struct Watched {
   void begins(At a) noexcept { at = a; }
 };
 
-// The process waits at a channel.
+// Called when the process waits at a channel.
 void waits(detail::PlacedPromise& p, core::SyncObject* place) noexcept;
-// An end of the channel was closed, or a process has poisoned the channel.
+// Called when an end of the channel was closed, or a process has poisoned the channel.
 void changed(core::SyncObject* channel) noexcept;
-// The process is ended at an operation; its frame is destroyed next.
+// Called when the process is ended at an operation; its frame is destroyed next.
 void dies(detail::PlacedPromise& p) noexcept;
-// The frame of the process is destroyed.
+// Called when the frame of the process is destroyed.
 void over(detail::PlacedPromise& p) noexcept;
 // Returns the call of the process that is being made, and null the next time.
 Call* making() noexcept;

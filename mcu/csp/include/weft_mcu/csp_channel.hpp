@@ -95,7 +95,7 @@ struct Deadline : weft_event {
     weft_post(s.queue(), this, until - now < kHop || now - until < kPast ? until : now + kHop);
   }
   // Ends the deadline. Called in an action of the same actor, so the event is still queued, or its
-  // action has ended; no core can have committed to it.
+  // action has ended; no core can have committed to the event.
   void end(Scheduler& s) noexcept {
     if (!next) return;
     weft_cancel(s.queue(), this);

@@ -19,7 +19,7 @@
 
 namespace weft::inline WEFT_ABI::mcu {
 
-// How a T is converted to a value of the PC and back. Specialise it for a type of your own: `room`
+// Converts a T to a value of the PC and back. Specialise FarValue for a type of your own: `room`
 // bytes are enough for each value; get() sets r.bad for a value that is not a T.
 template <class T>
 struct FarValue;
@@ -126,7 +126,7 @@ class Pc : weft_link_uart {
     weft_link_poison(link, &e, strength);
     weft_link_uart_kick(this);
   }
-  // Makes the line send what a call for the link, made outside `over` and `news`, has left to send.
+  // Makes the line send the bytes of a call to the link that was made outside `over` and `news`.
   void kick() noexcept { weft_link_uart_kick(this); }
   // Ends the session. The next session begins automatically.
   void close(const char* why) noexcept {

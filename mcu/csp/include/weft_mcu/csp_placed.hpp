@@ -1,10 +1,10 @@
 // Placeable processes (weft/anywhere.hpp) on a bare microcontroller, without exceptions: how they
-// start and end, their ends and operations. A process is a coroutine of csp_scheduler.hpp, and scheduler.start<f>(arguments…)
-// starts it (rule 19.6).
+// start and end, their ends and operations. A process is a coroutine of csp_scheduler.hpp;
+// scheduler.start<f>(arguments…) starts the process (rule 19.6).
 //
 // If a channel has ended, and the process of an operation does not check for that, the process is
-// ended at that operation: its frame is destroyed. That happens in the scheduler's loop, never
-// within the operation, since a coroutine that runs cannot be destroyed. The loop resumes a frame
+// ended at that operation: the scheduler's loop destroys its frame. The operation cannot do so,
+// because a coroutine that runs cannot be destroyed. The loop resumes a frame
 // through the frame's first word; end() replaces this word by the address of end_here().
 //
 //   an operation ─met its partner───────────────► the process goes on
@@ -13,8 +13,8 @@
 //        └─waits ──partner──► it goes on                   ├──loop──► end_here(): destroyed
 //                └─the end comes: wake() ─otherwise: end()─┘
 //
-//   A select (csp_placed_select.hpp) replaces the first word while it waits, by the address of
-//   PlacedChoice::woken(), which leaves the queues of the guards before the process goes on or is destroyed.
+//   While a select (csp_placed_select.hpp) waits, the first word is the address of
+//   PlacedChoice::woken(), which leaves the guards' queues before the process goes on or is ended.
 //
 // Invariants
 //  1 A frame that waits at one operation has nothing else in any queue. So it can be destroyed as
@@ -62,7 +62,7 @@ struct OnThisCore {
 inline constinit OnThisCore on_cores[WEFT_CORES];
 inline OnThisCore& on_this_core() noexcept { return on_cores[weft_core()]; }
 
-// Which of the ways in which a channel can end a process checks for: retired, poisoned, died, ….
+// The number of ends of a channel that a process checks for, of retired, poisoned, died, ….
 enum class Asks : std::uint8_t { nothing = 0, retirement = 1, everything = 8 };
 static_assert(static_cast<int>(Status::retired) + 1 == static_cast<int>(Status::poisoned));
 
@@ -74,7 +74,7 @@ class Turns {
     if (!same(key)) std::swap(latest_, before_);
     if (!same(key)) {
       static std::uint32_t seed = 1;
-      seed = seed * 1664525u + 1013904223u;  // Knuth and Lewis
+      seed = seed * 1664525u + 1013904223u;  // the generator of Knuth and Lewis
       latest_ = (key & ~kMask) | ((seed >> 16) % n);
     }
     return latest_ & kMask;
@@ -152,7 +152,7 @@ class PlacedPromise : public mcu::Process::promise_type, public board::Watched {
   WEFT_RARE static void operator delete(void *frame, std::size_t bytes) noexcept {
     Base::operator delete(frame, bytes);
   }
-  // The processes that this core makes from now on are those of `s`.
+  // From now on the processes that this core makes belong to `s`.
   WEFT_RARE static void makes(mcu::Scheduler& s) noexcept {
     s.wake = &wake;
     on_this_core().making = &s;

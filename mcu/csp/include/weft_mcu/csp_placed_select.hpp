@@ -1,5 +1,5 @@
-// The select of placeable processes on a microcontroller, and its guards (rule 5). A guard as the
-// source makes it is a description, with a precondition. Within a select it is a Held.
+// The select of placeable processes on a microcontroller, and its guards (rule 5). The source makes
+// descriptions of guards, with preconditions. A select makes a Held of each description.
 #pragma once
 #include "weft_mcu/csp_placed.hpp"
 

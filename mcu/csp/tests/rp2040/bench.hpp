@@ -1,5 +1,5 @@
-// bench.hpp for the emulated RP2040: run.mjs watches pins 2 and 3, and drives pin 6, whose edges are
-// the interrupts.
+// bench.hpp for the emulated RP2040: run.mjs watches pins 2 and 3, and drives pin 6, whose edges
+// are the interrupts.
 #pragma once
 #include "board.h"
 #include "weft_mcu/event_queue.h"

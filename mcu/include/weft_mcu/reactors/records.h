@@ -152,8 +152,8 @@ static void weft_rx_record_stamp(unsigned tag, uint64_t process, uint64_t now) {
   weft_rx_record_number(process);
   weft_rx_record.last = now;
 }
-/* Write the record of an operation named `text`, which has waited since `since`; 0 if it has not
- * waited. */
+/* Write the record of an operation named `text`, which has waited since `since`. An operation that
+ * has not waited has the `since` 0. */
 static void weft_rx_record_over(unsigned who, const char *text, uint64_t since, uint64_t now) {
   uint64_t process = weft_rx_record_room(who, now);
   weft_rx_record_byte(WEFT_RX_RECORD_NAMES);
@@ -169,7 +169,7 @@ static void weft_rx_record_close(void) {
   uint64_t now = weft_rx_record_clock(CLOCK_MONOTONIC);
   for (unsigned r = 0; weft_rx_record.file && r < weft_rx_record.count; r++) {
     if (!weft_rx_names[r]) continue;
-    /* A body that calls exit() runs still, and waits for nothing. */
+    /* A reaction whose body calls exit() still runs, and waits for nothing. */
     if (r + 1 != weft_rx_recorded)
       weft_rx_record_over(r, "wait for the end", weft_rx_record.since[r], now);
     uint64_t process = weft_rx_record_room(r, now);
@@ -212,7 +212,7 @@ static void weft_rx_record_open(void) {
   if (weft_rx_record.file) weft_rx_record_pass(now);
   for (unsigned r = 0; weft_rx_record.file && r < count; r++) {
     weft_rx_record.since[r] = now;
-    if (!weft_rx_names[r]) continue; /* a delay's */
+    if (!weft_rx_names[r]) continue; /* the reaction of a delay */
     uint64_t process = weft_rx_record_room(r, now);
     weft_rx_record_stamp(WEFT_RX_RECORD_START, process, now);
   }

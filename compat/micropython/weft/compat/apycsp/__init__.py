@@ -176,7 +176,7 @@ async def Sequence(*processes):
 
 
 class Task:
-    """What Spawn returns inside asyncio: a task that may be awaited and asked."""
+    """The result of Spawn inside asyncio: a program can await the task, and read its outcome."""
 
     def __init__(self, task):
         self.task = task
@@ -191,7 +191,7 @@ class Task:
         return self.done() and isinstance(self.task.data, asyncio.CancelledError)
 
     def exception(self):
-        """Returns what the task has raised, or None. Raises it if it is a cancellation."""
+        """Returns the error that the task has raised, or None. Raises a CancelledError."""
         if not self.done():
             raise RuntimeError("the task is not done")
         if self.cancelled():
@@ -209,8 +209,8 @@ async def _as_coroutine(awaitable):
 
 
 def Spawn(process, track_ref=True):
-    """Starts a process in the background. Inside asyncio it is a task of the loop, and the task is
-    returned.
+    """Starts a process in the background. Inside asyncio the process is a task of the
+    loop, and Spawn returns the task.
     """
     if asyncio.core.cur_task is not None:
         return Task(asyncio.create_task(_as_coroutine(process)))

@@ -304,7 +304,7 @@ async def setup_client(host_port="127.0.0.1:" + PORT, can_serve=False):
 
 
 class _End:
-    """An end of a channel of another program; it is used by `await end(…)`."""
+    """An end of a channel of another program. `await end(…)` reads, or writes its argument."""
 
     def __init__(self, chan, op):
         self._chan, self.op = chan, op
@@ -356,7 +356,7 @@ class RemoteChannel:
 
 
 async def get_channel_proxy(name):
-    """Returns the channel with this name, of the first connected program that has such a channel."""
+    """Returns the channel with this name, of the first connected program that has one."""
     for connection in list(_connections):
         try:
             if name in await connection.send_recv_cmd("chanlist"):

@@ -25,7 +25,7 @@ from .._shared import (  # noqa: F401
 
 
 def _in_a_run(f):
-    """Calls a function in the caller's process, or outside a network in the process of a new run."""
+    """Calls a function in the caller's process or, outside a network, in that of a new run."""
     try:
         weft.current_process()
     except weft.BadUse:

@@ -116,10 +116,10 @@ class AdcStream {
     port_.close();
   }
 
-  // The number of blocks that no process will read: they found no room, or the interrupt came too
-  // late for them. (If it came late by more than three blocks, the count is too low.)
+  // Returns the number of blocks that no process will read: there was no room, or the interrupt was
+  // too late for them. (If it was late by more than three blocks, the count is too low.)
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
-  // How often the interrupt found that the ADC's own FIFO had lost samples, before the DMA.
+  // Returns how often the interrupt found that the ADC's own FIFO had lost samples.
   std::uint32_t overruns() const noexcept { return WEFT_PEEK(overruns_); }
 
  private:

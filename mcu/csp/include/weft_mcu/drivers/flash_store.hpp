@@ -22,7 +22,7 @@ namespace weft::inline WEFT_ABI::mcu {
 
 enum class StoreOp : std::uint8_t { get, set, remove };
 
-// What has become of a request.
+// The outcome of a request.
 enum class StoreStatus : std::uint8_t {
   ok,
   absent,       // get, remove: the key has no value
@@ -38,13 +38,13 @@ struct StoreRequest {
   StoreOp op;
   StoreStatus status;   // of the answer
   std::uint16_t count;  // bytes of the value: of a set, and of the answer to a get; 1 to Bytes
-  char key[16];         // 1 to 15 characters from '!' to '~' without '/', the first not '.', and a 0
+  char key[16];         // 1 to 15 characters from '!' to '~' except '/', the first not '.'; a 0
   std::uint8_t bytes[Bytes];
 };
 
 // Where a store lies in the flash.
 struct StorePlace {
-  std::uint32_t origin;   // of the first sector, in bytes from the begin of the flash
+  std::uint32_t origin;   // of the first sector, in bytes from the beginning of the flash
   std::uint32_t sectors;  // of 4,096 bytes each; at least 4
 };
 
@@ -60,9 +60,9 @@ class FlashStore {
   FlashStore(const FlashStore&) = delete;
   FlashStore& operator=(const FlashStore&) = delete;
 
-  // Finds the store in the flash, or makes an empty one if there is none; formatted() tells which.
+  // Finds the store in the flash, or makes an empty one if there is none; formatted() says which.
   // Called once, from main or a process. Returns WEFT_OK; or WEFT_E_DRIVER if the place is not
-  // possible, if a store of another number of sectors is there, if the flash is damaged, or if the
+  // possible, if a store of another size is there, if the flash is damaged, or if the
   // driver has been started already.
   int start() noexcept {
     if (started_) return WEFT_MISTAKE(WEFT_E_DRIVER, "a FlashStore is started twice");
@@ -89,11 +89,11 @@ class FlashStore {
     started_ = e == LFS_ERR_OK;
     return started_ ? WEFT_OK : WEFT_E_DRIVER;
   }
-  // Whether start() has made an empty store, because there was none.
+  // Returns whether start() has made an empty store, because there was none.
   bool formatted() const noexcept { return formatted_; }
 
   // Starts a process that serves a pair of channels: for each request that it reads, it writes the
-  // answer. The process ends when the requests have retired, or when nobody reads the answers. May
+  // answer. The process ends when the requests have retired, or the answers have no readers. May
   // be called several times, from main or a process, after start(). Returns WEFT_OK; WEFT_E_ARENA
   // if the process finds no room in the arena (then both ends are dropped); or WEFT_E_DRIVER if it
   // is called before start().
@@ -106,7 +106,7 @@ class FlashStore {
 
  private:
   // littlefs requires that a cache is a power of two here, and a file is kept within a directory if
-  // it fits into a cache. kUnit is the least that is programmed at a time.
+  // it fits into a cache. kUnit is the smallest number of bytes to program.
   static constexpr std::uint32_t kCache = Bytes <= 256 ? 256 : 512, kUnit = 16;
 
   static Process serve(Scheduler&, FlashStore* store, Reader<Request> in,
@@ -154,7 +154,7 @@ class FlashStore {
     });
     return meaning(e);
   }
-  // Opens the file, lets `use` do with it what is to be done, and closes it. Returns the first error
+  // Opens the file, calls `use` for the open file, and closes it. Returns the first error
   // of littlefs, or LFS_ERR_OK. After an error in `use` the closing changes nothing in the flash.
   template <class Use>
   int with_file(const char* key, int flags, Use use) noexcept {

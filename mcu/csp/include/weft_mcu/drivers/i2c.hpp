@@ -139,8 +139,8 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
     reg(kMask) = kAbort | kStop | kEmpty | kFull;  // the FIFO is empty: the interrupt comes at once
   }
   BusStatus result() const noexcept { return status_; }
-  // Gives up a transaction that is not over. After this no interrupt comes, and the controller lets
-  // go of both lines.
+  // Gives up a transaction that has not ended. Afterwards no interrupt comes, and the controller
+  // drives neither line.
   void abandon() noexcept { set_up(); }
 
   void aborted() noexcept {

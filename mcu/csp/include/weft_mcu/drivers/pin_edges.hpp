@@ -2,7 +2,7 @@
 // (mcu/DRIVERS.md, rule M25).
 //
 // The first edge raises an interrupt, which turns the pin's interrupt off and posts an event. The
-// pin goes on latching edges. The action of the event checks the latch: if the latch has stayed
+// pin still latches edges. The action of the event checks the latch: if the latch has stayed
 // clear since the last check, the level has not changed since then. So a change costs one
 // interrupt, however often the contact bounces.
 //
@@ -43,7 +43,7 @@ class PinEdges {
 
   // Sets the channel and turns the pin's interrupt on. The pin must be an input already
   // (pin_in_pull_up). Called once, from main or a process, on the core that serves the scheduler;
-  // this core gets the interrupts. The level at the time of the call counts as no change.
+  // this core receives the interrupts. The level at the time of the call counts as no change.
   void connect(Writer<PinEdge> out) noexcept {
     port_.connect(std::move(out));
     enable_ = IO_BANK0_PROC0_INTE0 + CHIP_PINS_CORE * weft_core() + 4 * (pin_ / 8);
@@ -101,7 +101,7 @@ class PinEdges {
       return WEFT_DONE;
     }
     if (level == p->level_) {
-      // If the change before this one was refused, nobody will read either of the two.
+      // If the change before this one was refused, no process will read either of them.
       if (std::exchange(p->refused_, false))
         p->lost_ += 2;
       else

@@ -37,10 +37,10 @@ class Pio {
   Pio(const Pio&) = delete;
   Pio& operator=(const Pio&) = delete;
 
-  // Loads the program, and lets the machine run from its first word. An empty end leaves its
-  // direction out. Called once, from main or a process, on the core that serves the
+  // Loads the program, and lets the machine run from its first word. The direction
+  // of an empty end is not used. Called once, from main or a process, on the core that serves the
   // scheduler. Returns WEFT_OK; WEFT_E_ARENA if the process that sends finds no room in the arena
-  // (then both ends are dropped, and the machine stands still); or WEFT_E_DRIVER if there is no
+  // (then both ends are dropped, and the machine does not run); or WEFT_E_DRIVER if there is no
   // such machine, if the program does not fit, or if it was called before.
   int start(const PioSetup& setup, Writer<std::uint32_t> received,
             Reader<std::uint32_t> to_send) noexcept {
@@ -101,10 +101,10 @@ class Pio {
     port_.close();
   }
 
-  // The number of received words that found no room, or whose channel had ended.
+  // Returns the number of received words that found no room, or whose channel had ended.
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
-  // How often the handler found that the machine had met a full FIFO: it waits there, or loses the
-  // word, as its program says.
+  // Returns how often the handler found that the machine had met a full FIFO. The machine waits
+  // there, or loses the word, as its program says.
   std::uint32_t stalls() const noexcept { return WEFT_PEEK(stalls_); }
 
  private:

@@ -1,7 +1,7 @@
 // weft_mcu/drivers/pwm.hpp: a PWM slice of the RP2040 that a process sets (mcu/DRIVERS.md, rule
 // M28).
 //
-// At each wrap the slice takes over the wrap value and the two levels that were written. So the
+// At each wrap the slice loads the wrap value and the two levels that were written. So the
 // driver writes all three only just after a wrap, and they take effect together at the next wrap.
 //
 //   IDLE ──a setting is read──► WAITING ──wrap: on_interrupt()──► IDLE
@@ -82,7 +82,7 @@ class Pwm {
     (void)port_.post_value(0);
   }
 
-  // The number of settings that were read and not used, because their frequency is out of range.
+  // Returns the number of settings that were not used, because their frequency is out of range.
   std::uint32_t refused() const noexcept { return WEFT_PEEK(refused_); }
 
  private:

@@ -11,8 +11,8 @@
 //
 // Invariants
 //  1 `busy_` is true while a process is ON THE BUS. `waiting_` is the number of processes in TURN.
-//  They wait at turn_ in the order in which they came. The process that leaves the bus hands the
-//  bus on to the first of them.
+//  They wait at turn_ in the order in which they arrived. The process that leaves the bus gives the
+//  bus to the first of them.
 //  2 A process that is ON THE BUS waits for the number of its transaction. An interrupt that came
 //  after the time limit has posted an older number, which the process reads and ignores. At most
 //  one older number waits in the port, so the port has room for two.
@@ -25,13 +25,13 @@
 
 namespace weft::inline WEFT_ABI::mcu {
 
-// What has become of a request.
+// The outcome of a request.
 enum class BusStatus : std::uint8_t {
   ok,
   no_address,   // I²C: no part has acknowledged the address
   no_data,      // I²C: the part has refused a byte
   lost_bus,     // I²C: another master has won the bus
-  timed_out,    // the transaction was not over in time, and was given up
+  timed_out,    // the transaction did not end in time, and was given up
   bad_request,  // the driver cannot carry out such a request; nothing was done
 };
 
@@ -44,7 +44,7 @@ class Transactions {
   Transactions& operator=(const Transactions&) = delete;
 
   // Starts a process that serves a pair of channels: for each request that it reads, it writes the
-  // answer. The process ends when the requests have retired, or when nobody reads the answers. May
+  // answer. The process ends when the requests have retired, or the answers have no readers. May
   // be called several times, from main or a process, after start(). Returns WEFT_OK; WEFT_E_ARENA
   // if the process finds no room in the arena (then both ends are dropped); or WEFT_E_DRIVER if it
   // is called before start().
@@ -72,7 +72,7 @@ class Transactions {
     port_.connect(over_.writer());
     return WEFT_OK;
   }
-  // Tells the process that is on the bus that its transaction is over. Called by the interrupt.
+  // Notifies the process that is on the bus that its transaction has ended. For the interrupt.
   void over() noexcept { (void)port_.post_value(number_); }
 
  private:

@@ -116,18 +116,18 @@ class Uart {
 
   // Turns the receiver's interrupts off and ends the stream of bytes. Called from a process of the
   // scheduler. The bytes that have been accepted are still read; later the channel retires. The
-  // sender goes on until all writer ends of its channel are closed.
+  // sender continues until all writer ends of its channel are closed.
   void close() noexcept {
     WEFT_REG_CLR(base_ + kImsc) = kReceive;
     port_.close();
   }
 
-  // The number of bytes that the handler took and that found no room, or whose channel had ended.
+  // Returns the number of bytes that the handler took and that found no room or no open channel.
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
-  // How often the handler found that bytes had been lost because the FIFO was full. The UART does
-  // not count these bytes.
+  // Returns how often the handler found that bytes had been lost because the FIFO was full. The
+  // UART does not count these bytes.
   std::uint32_t overruns() const noexcept { return WEFT_PEEK(overruns_); }
-  // Break conditions, and bytes without a stop bit. Neither is written into the channel.
+  // Return the number of break conditions, and of bytes without a stop bit, which no process reads.
   std::uint32_t breaks() const noexcept { return WEFT_PEEK(breaks_); }
   std::uint32_t framing_errors() const noexcept { return WEFT_PEEK(framing_); }
 

@@ -47,7 +47,7 @@ class Watchdog {
     (void)weft_post(scheduler_->queue(), &event_, now + period_);
   }
 
-  // Shows that process number i, from 0 on, lives. May be called in any context, on either core.
+  // Notes that process i, from 0 on, is alive. May be called in any context, on either core.
   void alive(std::uint32_t i) noexcept {
     const std::uint32_t now = weft_now32();
     WEFT_POKE(lives_[i].last, now);
