@@ -151,8 +151,8 @@ def test_two_processes_at_once(root: Path) -> None:
     command = [sys.executable, "-c", code]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
     for process in both:
-        _, said = process.communicate()
-        assert process.returncode == 0, said.decode()
+        _, messages = process.communicate()
+        assert process.returncode == 0, messages.decode()
     assert len(list((root / "k").iterdir())) <= 4
 
 

@@ -357,13 +357,13 @@ def _said_of_bodies(command: list[str], text: str, shared: str) -> str:
     if content is not None:
         found = json.loads(content)
         if found["headers"] == kept.stamps(found["headers"]):
-            return str(found["said"])
-    said, headers = _check_syntax(command, text, shared)
+            return str(found["messages"])
+    messages, headers = _check_syntax(command, text, shared)
     stamps = kept.stamps(headers)
     if headers and len(stamps) == len(headers):
-        made = json.dumps({"headers": stamps, "said": said})
+        made = json.dumps({"headers": stamps, "messages": messages})
         kept.keep("lf-bodies", key, made.encode())
-    return said
+    return messages
 
 
 def _check_syntax(command: list[str], text: str, shared: str) -> tuple[str, set[str]]:
@@ -378,12 +378,12 @@ def _check_syntax(command: list[str], text: str, shared: str) -> tuple[str, set[
         rule = place / "headers.d"
         asked = ["-MD", "-MF", str(rule), f"-I{place}", str(place / "program.c")]
         try:
-            said = run_tool([*command, *asked], place)
+            messages = run_tool([*command, *asked], place)
         except Refused as error:
-            said = error.output
+            messages = error.output
         named = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.exists() else ""
         names = (re.sub(r"\\(.)", r"\1", n) for n in IN_RULE.findall(named.partition(":")[2]))
-        return said, {n.replace("$$", "$") for n in names if not n.startswith(folder)}
+        return messages, {n.replace("$$", "$") for n in names if not n.startswith(folder)}
 
 
 def libraries(model: Model) -> list[str]:

@@ -100,6 +100,10 @@ PyObject* bad_use(const char* format, ...) {
   return nullptr;
 }
 
+void bad_use_of_cpp(const std::string& message) noexcept {
+  if (const Owned text(to_str(message)); text) PyErr_SetObject(errors.BadUse, text.get());
+}
+
 bool whole_number(PyObject* o, const char* what, const char* range, Py_ssize_t least,
                   Py_ssize_t most, Py_ssize_t& to) {
   if (!PyIndex_Check(o)) {

@@ -11,6 +11,8 @@ namespace weft::py {
 struct ChannelObject;
 
 PyObject* bad_use(const char* format, ...);  // sets BadUse, and returns null
+// Sets BadUse with the message of a BadUse of C++, which begins with the path of the process.
+void bad_use_of_cpp(const std::string& message) noexcept;
 // Returns the current exception, normalised, with its traceback, and clears it.
 PyObject* take_exception();
 void restore_exception(PyObject* e);  // takes ownership of the reference

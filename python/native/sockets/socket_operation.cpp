@@ -8,7 +8,6 @@
 
 #include "choice/descriptors.hpp"
 #include "declare.hpp"
-#include "interpreter/error_types.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/returned.hpp"
 #include "interpreter/unawaited.hpp"
@@ -52,7 +51,7 @@ PyObject* raise_from_io() noexcept {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const BadUse& e) {
-    PyErr_SetString(errors.BadUse, plain(e.what()).c_str());  // it begins with the process's path
+    bad_use_of_cpp(plain(e.what()));
   } catch (const std::exception& e) {
     bad_use("%s", plain(e.what()).c_str());
   }

@@ -371,10 +371,9 @@ class Network:
         try:
             return session.take("end")
         except BadUse as error:
-            if isinstance(error, _net_link.OtherVersion):
-                raise
-            if not session._is_closed():
-                session._give_up("the other program cannot use the end that it was given")
+            # The session stays open after a wrong type: with the session the end would die that the
+            # home has given, and the home's processes would meet that death.
+            if isinstance(error, _net_link.OtherVersion) or not session._is_closed():
                 raise
             raise PeerDied(f"the session with the home of {name!r} ended: {error}") from None
 
