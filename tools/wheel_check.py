@@ -134,7 +134,7 @@ def check_pure(interpreter: str, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         compiled = [name for name in archive.namelist() if name.endswith(".so")]
     if compiled:
-        raise Wrong(f"it has {compiled}")
+        raise Wrong(f"it should have no compiled files, but contains {compiled}")
     python, _ = environment(interpreter)
     Path("program.py").write_text(PROGRAM, encoding="utf-8")
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "--no-index", wheel)

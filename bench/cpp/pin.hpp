@@ -9,8 +9,8 @@
 
 namespace bench {
 
-// The CPUs that this process had when the object was made. If there is one CPU, every thread runs
-// on it; if there are two CPUs, each thread has its own.
+// The CPUs that this process was allowed to use when the object was made. With one CPU, all threads
+// share it; with two or more, each of the two threads has a CPU of its own.
 class Placement {
  public:
   Placement() {

@@ -91,7 +91,7 @@ class Editor:
         self.process.stdin.flush()
 
     def until(self, shown: Callable[[list[dict[str, Any]]], bool]) -> None:
-        """Reads messages until problems are shown that satisfy `shown`."""
+        """Reads messages until the server publishes diagnostics that satisfy `shown`."""
         assert self.process.stdout is not None
         while True:
             message = read(self.process.stdout)

@@ -46,7 +46,7 @@ CASES = {
         'reactor A(x: int = 0) {}\nmain reactor { a = new A(x = "1") }',
         3,
         26,
-        "is a text",
+        "is a string",
     ),
     "parameter's kind: time": (
         "reactor A(x: int = 0) {}\nmain reactor { a = new A(x = 1 sec) }",

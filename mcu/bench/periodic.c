@@ -1,11 +1,11 @@
-/* periodic: two interleaved 10 kHz tasks, one per core, each of which does `LOOPS` units of work
- * (chapter 7 of the thesis).
+/* periodic: two interleaved 10 kHz tasks, each of which does `LOOPS` units of work (chapter 7 of
+ * the thesis).
  *
- * Pin 2 (core 0) and pin 3 (core 1) are high while a task runs. SHARED=1: both actors are in one
- * queue that both cores serve; otherwise each core has its own queue. REPOST=1: the tasks post
- * their events themselves (as LTA's do) instead of returning their period. If the cores are always
- * late, the time from a falling to the next rising edge is the overhead of an event; the time
- * between rising edges shows the deviation of the start.
+ * Pin 2 is high while task A runs, pin 3 while task B runs. SHARED=1: both actors are in one queue
+ * that both cores serve; otherwise each core has its own queue, and one task. REPOST=1: the tasks
+ * post their events themselves (as LTA's do) instead of returning their period. If the cores are
+ * always late, the time from a falling to the next rising edge is the overhead of an event; the
+ * time between rising edges shows the jitter of the start.
  */
 #include "board.h"
 #include "sumsq.h"

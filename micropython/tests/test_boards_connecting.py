@@ -96,7 +96,7 @@ def test_arguments_out_of_range(unix: UnixBoard) -> None:
         with pytest.raises(BadUse, match="patience must be between"):
             boards.connect(unix.device, patience=wrong)
     with pytest.raises(
-        BadUse, match="expected a speed that a serial port has, such as 115200, got 7"
+        BadUse, match="expected a speed that serial ports support, such as 115200, got 7"
     ):
         boards.connect(unix.device, baud=7)
 

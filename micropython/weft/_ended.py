@@ -58,8 +58,8 @@ Process.over, Process.enter, Process.leave = over, enter, leave
 
 
 def tell(proc):
-    """Wakes the processes that wait for the end of this process. Returns whether the failure of
-    this process belongs to them, and not to its group.
+    """Wakes the processes that wait for the end of this process. Returns whether a failure is left
+    to its watchers, and not to its group: watched() was called, and a watcher still lives.
     """
     proc.watchers, nodes = (), proc.watchers
     for n in nodes:

@@ -432,7 +432,10 @@ def refused_arrays():
         (numpy.ma.masked_array(numpy.zeros((2, 3))), "has a mask beside its numbers"),
         (numpy.zeros((2, 3)).T, "not contiguous memory"),
         (Tensor(numpy.zeros(3)), "this Tensor has 1 dimension"),
-        (Tensor(numpy.zeros((2, 2)), device=2), r"on another device \(DLPack's type 2\): copy it"),
+        (
+            Tensor(numpy.zeros((2, 2)), device=2),
+            r"on another device \(DLPack device type 2\): copy it",
+        ),
         (Tensor(numpy.zeros((2, 3)).T), "not contiguous memory: make a copy"),
         (Tensor(numpy.zeros((2, 3), "f")), "are float32: convert it first"),
         (Tensor(frozen), "does not lend memory that may be written to"),

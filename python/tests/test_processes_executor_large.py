@@ -70,7 +70,9 @@ def test_one_copy_for_all_calls_of_a_map(pool: Executor, made: list[int]) -> Non
 
 
 def test_a_change_between_two_calls_is_never_missed(pool: Executor, made: list[int]) -> None:
-    """Rule 9.4: the change counts even while another call uses the array in its earlier state."""
+    """Rule 9.4: a call gets the array as it is now, even while another call still uses it in an
+    earlier state.
+    """
     a = arrays(32 * MIB)
     held = pool._state.large._at(a, a.nbytes)[0]  # type: ignore[attr-defined]
     for n, at in enumerate((0, -1, a.size // 2)):

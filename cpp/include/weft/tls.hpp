@@ -358,7 +358,9 @@ class Stream {
   }
   detail::Read read(std::span<char> into) const {
     if (into.empty())
-      weft::detail::bad_use("weft::tls: read_some: the buffer is empty, and 0 bytes mean the end");
+      weft::detail::bad_use(
+          "weft::tls: read_some: the buffer is empty: give it at least one byte, since 0 bytes "
+          "mean the end");
     return detail::Read{session(), into};
   }
   std::shared_ptr<detail::Session> s_;

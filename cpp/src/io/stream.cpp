@@ -129,7 +129,9 @@ const std::shared_ptr<detail::Watched>& Stream::watched() const {
 
 detail::Operation<detail::ReadSome> Stream::read_some(std::span<char> into) const {
   if (into.empty())
-    weft::detail::bad_use("weft::io: read_some: the buffer is empty, and 0 bytes mean the end");
+    weft::detail::bad_use(
+        "weft::io: read_some: the buffer is empty: give it at least one byte, since 0 bytes "
+        "mean the end");
   return detail::Operation<detail::ReadSome>(detail::ReadSome{watched(), into});
 }
 detail::Operation<detail::Write<true>> Stream::write_all(std::string_view from,

@@ -192,7 +192,7 @@ class _Elaborator:
         ):
             raise fail(
                 span,
-                f"'{param.name}' is of type {kind.name}, and {expr.text} is a text",
+                f"'{param.name}' has type {kind.name}, but {expr.text} is a string",
                 "give a number",
             )
 

@@ -24,7 +24,7 @@ enum {
   TIMER = 1u << 21,
   CORE1 = 1u << 16
 };
-/* Each step has six bytes: the address above 0x40000000 in words, and the value as two halves. */
+/* Each step has 6 bytes: the offset from 0x40000000 in words, and the value in halves, low first. */
 #define STEP(address, value)                                     \
   {                                                              \
     (uint16_t)(((address)-0x40000000u) >> 2), (uint16_t)(value), \

@@ -427,7 +427,8 @@ PyObject* reader_extended(PyObject* o, PyObject* const* args, Py_ssize_t n, PyOb
   const Py_ssize_t k = names ? PyTuple_GET_SIZE(names) : 0;
   if (n > 0 || k > 1 ||
       (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "redeliver") != 0))
-    return PyErr_Format(PyExc_TypeError, "extended() takes one argument, by name: redeliver");
+    return PyErr_Format(PyExc_TypeError,
+                        "extended() takes at most one argument, the keyword redeliver");
   const int keeps = k == 1 ? PyObject_IsTrue(args[0]) : 0;
   return keeps < 0 ? nullptr : extended_new(o, keeps != 0);
 }

@@ -59,7 +59,8 @@ struct NativeCall {
   // For each set of guards: the guard at which its next select begins (rule 5.4).
   std::unordered_map<std::uint64_t, std::uint32_t> starts;
   struct Choosing;
-  // The choice that has chosen a computed output, its guard `decided`, and is making the value.
+  // The choice that is making the value of the computed output that it has chosen; null if there is
+  // none. `decided` is the number of that guard.
   Choosing* deciding = nullptr;
   std::uint32_t decided = 0;
   // For a call on the pool: its coroutine's frame, and the operation that it has begun.

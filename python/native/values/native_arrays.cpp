@@ -219,8 +219,8 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   if (!device || !PyArg_ParseTuple(device.get(), "ll", &type, &number)) return -1;
   if (type != kCpu) {
     PyErr_Format(PyExc_TypeError,
-                 "expected %s, but this %.100s is on another device (DLPack's type %ld): copy it "
-                 "to the CPU",
+                 "expected %s, but this %.100s is on another device (DLPack device type %ld): "
+                 "copy it to the CPU",
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
   }

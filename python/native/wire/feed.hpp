@@ -44,9 +44,9 @@ class Feed final : public wire::LinkBase {
   bool over() const noexcept { return peer_->session.is_over(); }
   // Called when the loop has noticed the bell.
   void hush() noexcept;
-  // Returns the next piece to send (WIRE-NETWORKS.md 17.13), of at most `most` bytes, or one frame;
-  // null if there is nothing to send now, or no memory. The frames are whole, so the peer can read
-  // them in place.
+  // Returns the next piece to send (WIRE-NETWORKS.md 17.13): whole frames, which the peer can read
+  // in place, of at most `most` bytes together, but at least one frame. Returns null if there is
+  // nothing to send now, or no memory.
   PyObject* piece(std::size_t most) noexcept;
 
   // The objects with which a thread sends its own frames. Their functions are written in C, so no

@@ -202,7 +202,7 @@ void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (tcp_takes && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
 }
 
-// Handles `came` bytes from the connection. If `came` is 0 or less, the connection is closed.
+// Handles `came` bytes from the connection; 0 or less means that the connection has ended.
 void Passing::hear(ssize_t came) {
   if (came <= 0) {  // the encrypted bytes left in TLS are not a whole record
     heard_all_ = true;

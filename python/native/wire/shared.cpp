@@ -144,7 +144,7 @@ int shared_buffer(PyObject* o, Py_buffer* view, int flags) {
   view->obj = nullptr;
   if (flags & PyBUF_WRITABLE) {
     PyErr_SetString(PyExc_BufferError,
-                    "a Shared array is read-only, for all who have it: change a copy");
+                    "a Shared array is read-only for everyone who has it: change a copy");
     return -1;
   }
   view->buf = const_cast<void*>(data_of(*s->at));

@@ -122,7 +122,8 @@ inline constexpr GuardOps barrier_ops{
 
 // --- which guards decide (rule 5.6) --------------------------------------------------------------
 
-// The kinds of the guards in a set: one bit for each kind that is on, and one for each that is off.
+// Which kinds of guards a set has: for each kind one bit if a guard of that kind is on, and one bit
+// if a guard of that kind is off.
 class Kinds {
  public:
   void add(const Guard& g) noexcept {
@@ -131,7 +132,7 @@ class Kinds {
   bool timed() const noexcept { return on(Kind::timer) || on(Kind::skip); }
   bool on(Kind k) const noexcept { return bits_ >> static_cast<unsigned>(k) & 1; }
   bool off(Kind k) const noexcept { return bits_ >> (static_cast<unsigned>(k) + kOff) & 1; }
-  // Returns whether a guard is on that no retirement can end: a barrier or a latch.
+  // Returns whether a guard is on that no retirement can end: a barrier, a latch or a descriptor.
   bool lasting() const noexcept {
     constexpr unsigned enrolled = (1u << static_cast<unsigned>(Kind::timer)) - 1,
                        channels = (1u << static_cast<unsigned>(Kind::barrier)) - 1;

@@ -49,8 +49,8 @@ struct WakerOps {
   void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Node*);
-  // The run queue on which the waker's process becomes runnable, if it has one: a waker on the same
-  // scheduler pushes the process there without a call.
+  // The run queue that the waker's process joins when it is woken; null if it has none. A party on
+  // the same scheduler pushes the process there itself, without a call of wake().
   RunQueue* home = nullptr;
   // If the waker is a coroutine (then marked `framed`), kFrame: its frame begins this many bytes
   // before the waker, and the scheduler resumes it without a call to run. Otherwise 0.

@@ -237,9 +237,10 @@ inline int inherited() {
   const long fd = std::strtol(said.c_str(), &rest, 10);
   if (said.empty() || *rest != '\0' || errno != 0 || fd < 0 || fd > 0x7FFFFFFF ||
       ::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC) != 0)
-    weft::detail::bad_use("inherited: WEFT_WIRE is '" + said +
-                          "', and no descriptor of that number is open here: whatever starts this "
-                          "program in between must pass it on");
+    weft::detail::bad_use(
+        "inherited: WEFT_WIRE is '" + said +
+        "', which is not the number of a descriptor that is open here: if another "
+        "program starts this one, it must pass the descriptor on");
   return static_cast<int>(fd);
 }
 

@@ -87,8 +87,8 @@ class StreamLink final : public LinkBase {
         option(SO_TYPE) != SOCK_STREAM || option(SO_ACCEPTCONN) != 0 || ::pipe(bell_) != 0) {
       ::close(socket_);
       weft::detail::bad_use(
-          "StreamLink: the descriptor is not of a connected stream socket, or no more descriptors "
-          "are left");
+          "StreamLink: the descriptor is not a connected stream socket, or no more descriptors are "
+          "left");
     }
     passes_ = passes && address.ss_family == AF_UNIX;
     if (!passes_) peer_->session.may_lend();

@@ -1,2 +1,2 @@
-/* Programs written for upstream include this header. weft_mcu/lf.h defines all its names. */
+/* Programs written for upstream include this header. weft_mcu/lf.h has the names for programs. */
 #include "weft_mcu/lf.h"

@@ -96,7 +96,7 @@ constexpr weft_link make_link(weft_link_end (&ends)[Ends], std::uint8_t (&room)[
   return l;
 }
 
-// The serial line, and the processes that use it.
+// The serial line to the PC. After each turn of the link, it runs the processes that became ready.
 class Pc : weft_link_uart {
  public:
   constexpr Pc(Scheduler& s, weft_link& l) noexcept : weft_link_uart{}, scheduler_(&s) {

@@ -152,8 +152,8 @@ def check_clock(clock: str) -> bool:
         raise BadUse(f"run: clock must be 'steady' or 'virtual', not {clock!r}")
     if clock == "virtual" and linked():
         raise BadUse(
-            "virtual time beside other OS processes: it would stand still as long as one of them lives (rule 8.6). "
-            "Close the Hosts first, or use clock='steady'"
+            "run: clock='virtual' cannot be used while there are other OS processes, because virtual time would "
+            "stand still as long as one of them lives (rule 8.6). Close the Hosts first, or use clock='steady'"
         )
     return clock == "virtual"
 

@@ -68,7 +68,7 @@ def _raw(line: int, where: str, baud: int) -> None:
     speed = getattr(termios, f"B{baud}", None)
     if speed is None:
         raise BadUse(
-            f"connect: expected a speed that a serial port has, such as 115200, got {baud!r}"
+            f"connect: expected a speed that serial ports support, such as 115200, got {baud!r}"
         )
     tty.setraw(line)
     now = termios.tcgetattr(line)

@@ -120,7 +120,9 @@ class Recorder:
             # too.
             now = self.moment()
         except (PeerDied, Poisoned, Retired):
-            raise BadUse("the board has ended the session: the events are not fetched") from None
+            raise BadUse(
+                "the session with the board has ended, so its events could not be fetched"
+            ) from None
         taken = _board.read(data)
         if not taken.room:
             raise BadUse(

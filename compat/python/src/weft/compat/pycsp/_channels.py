@@ -273,7 +273,7 @@ def _each_end(ends: Any, verb: str) -> Any:
         if isinstance(end, list | tuple):
             yield from _each_end(end, verb)
         elif isinstance(end, Channel):
-            raise InfoException(f"{verb} of a channel: {verb} one of its ends")
+            raise InfoException(f"{verb}: got a channel; {verb} one of its ends instead")
         else:
             yield end
 
