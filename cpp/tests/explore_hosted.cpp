@@ -406,7 +406,7 @@ SAMPLED("hosted: a look for partial deadlocks accuses nobody who goes on (rules 
   REQUIRE_THAT(got == 3 && !accused && !net.deadlocked());
 }
 
-SAMPLED("hosted: a look meets a cancellation: both are served (rules 6.1, 14.3)", 0) {
+SAMPLED("hosted: a look meets a cancellation: both are served (rules 6.1, 14.3)", -1) {
   Net net(2);
   bool cancelled = false;
   auto looks = []() -> Process {

@@ -367,7 +367,7 @@ def test_arguments_and_channels_that_do_not_fit(board: Any, parts: Any) -> None:
     with pytest.raises(BadUse, match="has no MicroPython, and runs processes in C\\+\\+ alone"):
         programs.count.on(board)
     many = [Channel() for _ in range(17)]
-    with pytest.raises(BadUse, match="it runs at most 16 processes at a time"):
+    with pytest.raises(BadUse, match="it has at most 16 processes at a time"):
         run(*(parts.sleeps.on(board)(c.writer()) for c in many), *(show(c.reader()) for c in many))
 
 
