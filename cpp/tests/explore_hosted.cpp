@@ -260,7 +260,7 @@ SAMPLED(
 }
 
 SAMPLED("hosted: a timeout meets the value on another core; nothing is lost (rules 5.1, 5.7, 6.4)",
-         0) {
+        0) {
   Net net(2);
   int got = 0;
   auto chooses = [](Reader<int> r, int& s) -> Process {
