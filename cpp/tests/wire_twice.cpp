@@ -110,7 +110,7 @@ TEST_CASE("rule 11.2: a socket by which no stream can come is refused, and not w
   REQUIRE(::socketpair(AF_UNIX, SOCK_DGRAM, 0, datagrams) == 0);
   for (const int fd : {listens, datagrams[0], datagrams[1], ::open("/dev/null", O_RDWR), -1})
     CHECK_THROWS_WITH_AS(w::StreamLink(space, fd),
-                         doctest::Contains("not of a connected stream socket"), BadUse);
+                         doctest::Contains("not a connected stream socket"), BadUse);
   w::StreamLink never_connected(space, ::socket(AF_INET, SOCK_STREAM, 0));
   CHECK(never_connected.wait() != "");
 }
