@@ -1,7 +1,8 @@
 // Processes of a component that follow the orders of native_driver.py, one operation after another.
 // native_driver.py plays a network's statements, and this file performs each operation, through
-// <weft/component.hpp> on a thread, or through <weft/component_tasks.hpp> in a coroutine. The driver is called directly, without a channel, so the runtime sees only
-// the network's own channels.
+// <weft/component.hpp> on a thread, or through <weft/component_tasks.hpp> in a coroutine. The
+// driver is called directly, without a channel, so the runtime sees only the network's own
+// channels.
 #include <memory>
 #include <sstream>
 #include <weft/component_tasks.hpp>

@@ -4,8 +4,8 @@
 //
 // A mutex is a buffer of one place, a semaphore is a buffer of several, a context is a channel that
 // retires, and a condition variable is a process. An end that is kept outside the processes keeps
-// its channel from retiring; without that end, Retired ends the process that would wait forever in a
-// Go program.
+// its channel from retiring; without that end, Retired ends the process that would wait forever in
+// a Go program.
 #include <array>
 #include <stdexcept>
 

@@ -1,6 +1,6 @@
-// Processes that poll, and processes whose operations never wait, under a check: they let the others
-// run first, as rule 7.7 says (rules 17.2, 17.3). A plain run ends each of these networks, so a
-// check must not take them for runs without an end.
+// Processes that poll, and processes whose operations never wait, under a check: they let the
+// others run first, as rule 7.7 says (rules 17.2, 17.3). A plain run ends each of these networks,
+// so a check must not take them for runs without an end.
 #include <stdexcept>
 
 #include <doctest/doctest.h>

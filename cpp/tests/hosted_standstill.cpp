@@ -13,8 +13,8 @@ using namespace test;
 
 namespace {
 
-// Collects reports of standstills. While this object exists, a standstill is reported once no process
-// has run for `after`. With 0 none is reported.
+// Collects reports of standstills. While this object exists, a standstill is reported once no
+// process has run for `after`. With 0 none is reported.
 class StandstillReports {
  public:
   explicit StandstillReports(std::chrono::nanoseconds after = 1ms) {

@@ -109,6 +109,23 @@ def both(name, limit, end):
     c = Channel()
     run(connects(name, limit, c.writer()), goes_on(end, c.reader()))
 
+@process
+async def leaves():
+    async with move_on_after(0.01):
+        await connect("one:80")
+
+run(*(leaves() for _ in range(500)))
+# 64 look-ups are under way, and the others are queued.
+assert len(os.listdir("/proc/self/task")) <= 1 + 64, os.listdir("/proc/self/task")
+while len(os.listdir("/proc/self/task")) > 1:
+    try:
+        fd = os.open("one", os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:  # no look-up reads at this moment
+        os.sched_yield()
+        continue
+    os.write(fd, b"x" * 64)
+    os.close(fd)
+
 both("one", 0.01, None)
 both("two", None, "two")
 ends("one")  # the look-up that was left leaves nothing behind

@@ -3,10 +3,10 @@
 //
 //   checked_twin < networks
 //
-// The standard input has requests: a line "search WAY any|quiet COUNT", a network in the line format
-// of conformance/README.md, and a line ".". WAY is all, reduced, walk, priorities or few; at most
-// COUNT schedules are run. The answer is the history of one run for each outcome, each history with
-// a line "outcome" after it, and then a line "done RUNS complete|cut|different".
+// The standard input has requests: a line "search WAY any|quiet COUNT", a network in the line
+// format of conformance/README.md, and a line ".". WAY is all, reduced, walk, priorities or few; at
+// most COUNT schedules are run. The answer is the history of one run for each outcome, each history
+// with a line "outcome" after it, and then a line "done RUNS complete|cut|different".
 #include <iostream>
 #include <map>
 #include <set>

@@ -9,8 +9,8 @@
 //     since a far channel in a choice that spans a barrier is bad use (WIRE.md 4.10).
 //   - a process that enrols or resigns parties. In another program that operation waits for an
 //     answer (WIRE.md 4.9), and can be cancelled; the rules know neither.
-//   - a process that cancels or awaits another process. Only the holder of that process's object can
-//     do so (rule 7.11).
+//   - a process that cancels or awaits another process. Only the holder of that process's object
+//     can do so (rule 7.11).
 //
 // Over a link that makes no sessions between two other programs (lines.hpp) a channel is moved to
 // program 0 if program 0 would be neither its home nor one of the two programs that use it.

@@ -329,6 +329,12 @@ const char* who_ran_there() noexcept {
   if (handlers_run) return "a signal's handler";
   return on_main_thread() ? "a finaliser, or a signal's handler," : "a finaliser";
 }
+PyObject* in_another_operation(const char* what, const char* do_it) {
+  return bad_use(
+      "%s while this thread is in another operation (%s ran there): %s in another thread, or once "
+      "the operation is over",
+      what, who_ran_there(), do_it);
+}
 
 void main_is_this_thread() noexcept { main_thread = PyThread_get_thread_ident(); }
 

@@ -57,6 +57,9 @@ void main_sleeps_by(runtime::Parking* p) noexcept;
 int run_handlers() noexcept;
 // Returns a text, for messages, for the code that ran on this thread while it was in an operation.
 const char* who_ran_there() noexcept;
+// Sets BadUse for something that this thread cannot do while it is in another operation. Returns
+// null. `what` is that thing, "a network cannot be run"; `do_it` says how to do it later, "run it".
+PyObject* in_another_operation(const char* what, const char* do_it);
 
 // Called in the child of a fork: the thread that forked is the main thread there.
 void main_is_this_thread() noexcept;

@@ -241,12 +241,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   }
   run_deferred();
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
-  if (t && t->op)
-    return bad_use(
-        "a Group cannot be entered while this thread is in another operation (%s ran there): enter "
-        "it in "
-        "another thread, or once the operation is over",
-        who_ran_there());
+  if (t && t->op) return in_another_operation("a Group cannot be entered", "enter it");
   if (!t || !t->run) {  // ordinary code: the block is an outermost run
     g->outermost =
         new Outermost(g->virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);

@@ -173,10 +173,7 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   if (t.op) {
-    bad_use(
-        "%s while this thread is in another operation (%s ran there): do it in another thread, or "
-        "once the operation is over",
-        verb, who_ran_there());
+    in_another_operation(verb, "do it");
     return;
   }
   process_ = thread_ = &t;

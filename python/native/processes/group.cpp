@@ -268,12 +268,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
       never_run(list);
       return raise_cancelled(*t, nullptr);
     }
-    if (t->op)
-      return bad_use(
-          "a network cannot be run while this thread is in another operation (%s ran there): run "
-          "it in "
-          "another thread, or once the operation is over",
-          who_ran_there());
+    if (t->op) return in_another_operation("a network cannot be run", "run it");
     if (claim_processes(list) < 0) return nullptr;
     return execute_in(*t->run, *t, nullptr, list, alone);
   }

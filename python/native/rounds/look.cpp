@@ -9,12 +9,13 @@
 //
 // Invariants
 //  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces, and
-//    a round begins and ends in parts of the processes, since the GIL is not released within a call.
+//    a round begins and ends in parts of the processes, since the GIL is not released within a
+//    call.
 //  2 Between two samples processes and channels may be made and destroyed. A process is identified
 //    by its number. A channel is identified by its address, and by its counts, which never fall: if
 //    the counts at an address have become smaller, another channel has that address.
-//  3 A Look drops what it keeps of a process once the samples do not find that process any more, and
-//    what it keeps of a channel at the end of the second round that does not find the channel.
+//  3 A Look drops what it keeps of a process once the samples do not find that process any more,
+//    and what it keeps of a channel at the end of the second round that does not find the channel.
 #include <pthread.h>
 #include <time.h>
 

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <exception>
+#include <mutex>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -32,40 +34,97 @@ std::pair<std::string, std::string> name_and_port(const std::string& address) {
   return {std::string(host), std::string(port)};
 }
 
-struct LookUp::Shared {
+struct LookUp::Job {
+  std::string name, port;
+  int end = -1;  // the thread's end of the pipe
   std::vector<io::Address> found;
   std::exception_ptr error;
-  std::atomic<bool> over{false};  // set when `found` and `error` are final
+  std::atomic<bool> over{false};  // set once found and error are final
+
+  ~Job() {
+    if (end >= 0) ::close(end);
+  }
+  void run() noexcept {
+    try {
+      found = io::detail::looked_up(name.c_str(), port.c_str());
+    } catch (...) {
+      error = std::current_exception();
+    }
+    over.store(true, std::memory_order_release);
+    ::close(std::exchange(end, -1));
+  }
 };
 
-LookUp::LookUp(std::string name, std::string port) : shared_(std::make_shared<Shared>()) {
+// The threads of all look-ups of this program. The object is never destroyed, since a thread may
+// still be in getaddrinfo() when the program ends.
+class LookUp::Threads {
+ public:
+  static Threads& all() {
+    static Threads* const threads = new Threads;
+    return *threads;
+  }
+  // Throws std::system_error if the system has no room for the first thread.
+  void submit(std::shared_ptr<Job> job) {
+    const std::lock_guard g(mutex_);
+    queue_.push_back(std::move(job));
+    if (count_ == kMaxThreads) return;
+    try {
+      std::thread([this] { work(); }).detach();
+      ++count_;
+    } catch (const std::system_error&) {
+      if (count_ != 0) return;  // the threads that there are come to this job too
+      queue_.pop_back();
+      throw;
+    }
+  }
+
+ private:
+  static constexpr unsigned kMaxThreads =
+      64;  // as many as weft::blocking has (runtime/blocking.hpp)
+
+  void work() noexcept {
+    runtime::name_this_thread("weft look-up");
+    for (;;) {
+      std::shared_ptr<Job> job;
+      {
+        const std::lock_guard g(mutex_);
+        if (queue_.empty()) {
+          --count_;
+          return;
+        }
+        job = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      job->run();
+    }
+  }
+
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<Job>> queue_;
+  unsigned count_ = 0;  // how many threads there are
+};
+
+LookUp::LookUp(std::string name, std::string port) : job_(std::make_shared<Job>()) {
+  job_->name = std::move(name);
+  job_->port = std::move(port);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    throw std::system_error(errno, std::generic_category(), "look up " + name);
+    throw std::system_error(errno, std::generic_category(), "look up " + job_->name);
+  job_->end = ends[1];
   try {
     watched_ = io::detail::Watched::owned(ends[0], false, false);
-    std::thread([shared = shared_, name = std::move(name), port = std::move(port), end = ends[1]] {
-      runtime::name_this_thread("weft look-up");
-      try {
-        shared->found = io::detail::looked_up(name.c_str(), port.c_str());
-      } catch (...) {
-        shared->error = std::current_exception();
-      }
-      shared->over.store(true, std::memory_order_release);
-      ::close(end);
-    }).detach();
   } catch (...) {
-    if (!watched_) ::close(ends[0]);
-    ::close(ends[1]);
+    ::close(ends[0]);
     throw;
   }
+  Threads::all().submit(job_);
 }
 
-bool LookUp::is_over() const noexcept { return shared_->over.load(std::memory_order_acquire); }
+bool LookUp::is_over() const noexcept { return job_->over.load(std::memory_order_acquire); }
 
 std::vector<io::Address> LookUp::result() {
-  if (shared_->error) std::rethrow_exception(shared_->error);
-  return std::move(shared_->found);
+  if (job_->error) std::rethrow_exception(job_->error);
+  return std::move(job_->found);
 }
 
 }  // namespace weft::py

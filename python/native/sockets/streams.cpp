@@ -157,14 +157,16 @@ class ConnectingByName final : public SocketWork {
   ConnectingByName(std::string name, std::string port)
       : SocketWork("connect", io::detail::kWaits<io::detail::ConnectWork>, io::detail::Side::in,
                    io::detail::ConnectWork::kByHint),
-        look_up_(std::move(name), std::move(port)) {}
+        name_(std::move(name)),
+        port_(std::move(port)) {}
   io::detail::Watched& watched() override {
-    return connect_ ? connect_->watched() : look_up_.watched();
+    return connect_ ? connect_->watched() : look_up_->watched();
   }
   Tried attempt() override {
     if (!connect_) {
-      if (!look_up_.is_over()) return Tried::would_block;
-      connect_.emplace(io::detail::connecting(look_up_.result()));
+      if (!look_up_) look_up_.emplace(name_, port_);
+      if (!look_up_->is_over()) return Tried::would_block;
+      connect_.emplace(io::detail::connecting(look_up_->result()));
       side = io::detail::ConnectWork::side;
     }
     return connect_->attempt();
@@ -173,8 +175,9 @@ class ConnectingByName final : public SocketWork {
   PyObject* outcome() override { return new_stream(connect_->result()); }
 
  private:
-  LookUp look_up_;
-  std::optional<io::detail::ConnectWork> connect_;  // set once the look-up has ended
+  const std::string name_, port_;
+  std::optional<LookUp> look_up_;                   // once the operation has begun
+  std::optional<io::detail::ConnectWork> connect_;  // once the look-up is over
 };
 
 // --- addresses -----------------------------------------------------------------------------------

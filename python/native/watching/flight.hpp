@@ -17,11 +17,12 @@ namespace weft::py {
 extern bool flight_is_on;  // whether the recorder is on; written with the GIL held
 inline bool flying() noexcept { return flight_is_on; }
 // Whether the recorder is on and nothing else observes. The operations at ends then call
-// flight_parks() and flight_commits(), and not the observer, which takes twice as long. Written with
-// the GIL held.
+// flight_parks() and flight_commits(), and not the observer, which takes twice as long. Written
+// with the GIL held.
 extern bool flight_is_alone;
 void flight_parks() noexcept;  // called when the running process begins to wait
-// Called when a read or a write at `end` has committed: flight_over() without what these never need.
+// Called when a read or a write at `end` has committed: flight_over() without what these never
+// need.
 void flight_commits(bool writes, EndObject* end) noexcept;
 // Called when an operation has ended. If `result` is null, `left` is the exception (owned by the
 // caller); `left` can be null too, at the end of a loop. `target` is as for observe().

@@ -520,8 +520,8 @@ PyObject* wire_feed(PyObject* o, PyObject*) {
   return new_feed(std::shared_ptr<Feed>(link, &fed->link));
 }
 // ends(): returns [(number, the channel's place, writes, whether an operation of the peer waits
-// there, the channel's name, values passed, values dropped, values in the buffer, capacity)] for the
-// ends of this program's channels that the peer holds.
+// there, the channel's name, values passed, values dropped, values in the buffer, capacity)] for
+// the ends of this program's channels that the peer holds.
 PyObject* wire_ends(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;

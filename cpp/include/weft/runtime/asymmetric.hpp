@@ -7,9 +7,10 @@
 //   visitor: visitors' lock; visitor := 1; heavy fence, or none; wait until inside == 0 ──► in
 //            in ──depart()──► visitor := 0
 //
-//   The fence that state_ names (bits kFence): announce_renewing() of a visitor ──► renewed ──own_fence()──► counting ──the prim::own_fences-th own_fence()──► light
-//                ▲ from light, with a heavy fence                        │ the same: no fence
-//                └───────────────────────────────────────────────────────┘
+//   The fence that state_ names (bits kFence):
+//     light ──announce_renewing(), heavy fence──► renewed ──own_fence()──► counting
+//       ▲                                            ▲──announce_renewing()────┤
+//       └────────────────the prim::own_fences-th own_fence()───────────────────┘
 //
 // Invariant: when an owner and a visitor arrive at once, at least one of them sees the other,
 // because there is a fence between the owner's two steps (the owner's own fence, or the visitor's
@@ -19,8 +20,8 @@
 // is 0. Only the owner makes the fence light again:
 // - A visitor that finds the fence light makes it renewed, announces itself by the same atomic
 //   operation, and then passes a heavy fence. If the owner has nevertheless read 0, it read that
-//   before the heavy fence. The owner's inside := 1 was earlier still, so this visitor and all later
-//   ones see it.
+//   before the heavy fence. The owner's inside := 1 was earlier still, so this visitor and all
+//   later ones see it.
 // - A visitor that finds the fence not light announces itself by an atomic operation on state_. If
 //   the owner makes the fence light later, also by an atomic operation on state_, the owner's next
 //   check sees the visitor; and a later visitor finds the fence light.
@@ -37,8 +38,8 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class OwnersLock {
  public:
-  // What other threads leave for the owner, beside the lock's own bits. A notice takes the owner off
-  // its cheap way, enter_cheaply(), until the owner has taken the notice.
+  // What other threads leave for the owner, beside the lock's own bits. A notice takes the owner
+  // off its cheap way, enter_cheaply(), until the owner has taken the notice.
   using Notices = std::uint32_t;
   static constexpr Notices kLook = 8;   // the owner must look for signals and cancellations
   static constexpr Notices kIdle = 16;  // some other worker is idle
@@ -140,7 +141,8 @@ class OwnersLock {
   prim::atomic<std::uint32_t> state_{prim::asymmetric() ? light : always};
   prim::atomic<std::uint8_t> inside_{0};
   prim::atomic<std::uint8_t> booked_{0};
-  // How many fences the owner has to pass before its fence becomes light. Only the owner uses left_.
+  // How many fences the owner has to pass before its fence becomes light. Only the owner uses
+  // left_.
   std::uint32_t left_ = 0;
 };
 

@@ -509,8 +509,9 @@ class Crew {
   std::int64_t wake_time(Worker& w) noexcept {
     std::int64_t until = prim::forever;
     time_lock_.lock();
-    // The keeper may have gone to work since begin_keeping(), and before this worker left its notice
-    // that it is idle. A keeper that goes to work later finds that notice, and appoints this worker.
+    // The keeper may have gone to work since begin_keeping(), and before this worker left its
+    // notice that it is idle. A keeper that goes to work later finds that notice, and appoints this
+    // worker.
     if (keeper_.load(std::memory_order_relaxed) == 0)
       keeper_.store(w.index + 1, std::memory_order_relaxed);
     if (is_keeper(w)) {

@@ -21,8 +21,8 @@
 // free_unused().
 //
 // Invariants
-//  1 A program maps each array once. If it receives an array that it has mapped already, it uses that
-//    mapping.
+//  1 A program maps each array once. If it receives an array that it has mapped already, it uses
+//    that mapping.
 //  2 Memory that is used again is written only while nobody has a share of it. An array that was
 //    made or received holds a share until the array is destroyed.
 #pragma once

@@ -195,7 +195,8 @@ class _Feeder(_pool.Feeder):
             if self._limit is not None:
                 self._limit.end()
             self._clock.end()
-            # The memory that is kept for copies of large arguments. Another Executor makes new memory.
+            # The memory that is kept for copies of large arguments. Another Executor makes new
+            # memory.
             _native._free_unused_shared()
 
     def waits(self) -> bool:

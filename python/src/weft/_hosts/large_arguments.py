@@ -179,8 +179,8 @@ def _array() -> Any:
 
 def _address(value: Any) -> int:
     """Returns the address of the value's memory, if the value's library makes new objects for the
-    same memory: numpy for a view, or for the transpose that it pickles; pyarrow for each pickle of a
-    table. Otherwise returns the object's id().
+    same memory: numpy for a view, or for the transpose that it pickles; pyarrow for each pickle of
+    a table. Otherwise returns the object's id().
     """
     kind = type(value)
     if kind is _array():

@@ -1,5 +1,5 @@
-"""`weft.processes.empty` and `arrays_in_shared_memory`: arrays in memory that another OS process can
-read (WIRE.md 9.4).
+"""`weft.processes.empty` and `arrays_in_shared_memory`: arrays in memory that another OS process
+can read (WIRE.md 9.4).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def arrays_in_shared_memory() -> Iterator[None]:
     array away: the reader gets that memory, without a copy (rule 9.7).
 
     The block affects only this thread, or this coroutine process. What a function of another
-    library allocates by itself is not affected. If there is no such memory, or many arrays are in it
-    already, numpy makes ordinary arrays, which are copied when they are written.
+    library allocates by itself is not affected. If there is no such memory, or many arrays are in
+    it already, numpy makes ordinary arrays, which are copied when they are written.
 
     Raises:
         BadUse: numpy is not installed, or is older than 1.22.
@@ -70,11 +70,11 @@ def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) ->
     """Makes an array of numpy, not yet filled, in memory that another OS process can read. When it
     is written to a channel, it is read there without a copy.
 
-    The first write is without a copy. From then on the array belongs to the reader, which may change
-    it, and references to it in this OS process see the changes: make another array. A part of the
-    array, and the array when it is written again, are copied, as any other array is, unless the
-    write has the only reference (rule 9.7). If there is no such memory, the result is an ordinary
-    array.
+    The first write is without a copy. From then on the array belongs to the reader, which may
+    change it, and references to it in this OS process see the changes: make another array. A part
+    of the array, and the array when it is written again, are copied, as any other array is, unless
+    the write has the only reference (rule 9.7). If there is no such memory, the result is an
+    ordinary array.
 
     Args:
         shape: a length, or one for each dimension, as numpy.empty takes it.

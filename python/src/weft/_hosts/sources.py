@@ -100,8 +100,8 @@ def digest_of(source: Path) -> str:
 def root_of(module: str, file: Path) -> Path:
     """Returns the root of a module, whose source is `file`."""
     levels = module.count(".") + (file.name == "__init__.py")
-    # If the main module is a symbolic link, Python looks for its neighbours in the folder of the real
-    # file.
+    # If the main module is a symbolic link, Python looks for its neighbours in the folder of the
+    # real file.
     root = file.parent if levels else file.resolve().parent
     for _ in range(levels):
         root = root.parent

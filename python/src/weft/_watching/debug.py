@@ -20,8 +20,9 @@ Invariants
   When a process receives anything mutable, or its children end, its list is cleared, since an
   object may have been sent back.
 - At most `_MAX_OBJECTS` objects are watched while they are under way by reference. The oldest are
-  dropped, so that values that a buffer has dropped are not kept forever. A value that is copied (for another
-  OS process, or a component) is never under way here, since no receiver would report its arrival.
+  dropped, so that values that a buffer has dropped are not kept forever. A value that is copied
+  (for another OS process, or a component) is never under way here, since no receiver would report
+  its arrival.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
 - Making a fingerprint runs user code, and dropping the last reference to an object may run such

@@ -31,8 +31,8 @@ def in_many(answers: dict[int, dict[str, Any]]) -> set[str]:
 
 def add_rates(rows: list[Any], pipes: dict[str, Any], many: set[str]) -> None:
     """Sets the rate of operations of each row that holds an end of one of the channels `many`. The
-    values are counted where the channel was made, so the row's own OS process may not know the rate.
-    The rate is None if another process holds the same end.
+    values are counted where the channel was made, so the row's own OS process may not know the
+    rate. The rate is None if another process holds the same end.
     """
     for row in rows:
         if any(at in many for at, _ in row.holds):
