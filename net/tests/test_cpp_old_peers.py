@@ -1,4 +1,4 @@
-"""A program in C++ meets another version of Weft (WIRE-NETWORKS.md 17.6)."""
+"""A program in C++ asks a program of another version of Weft for an end (WIRE-NETWORKS.md 17.6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft import net
 def test_another_version(
     server: Any, network: net.Network, keys: Path, cpp: Callable[..., Any]
 ) -> None:
-    """Wire 2.3, 17.6: the message is that of a program in Python."""
+    """Wire 2.3, 17.6: the program in C++ gets BadUse with both versions, as one in Python does."""
     with offered(network, keys, "lab/numbers", FRAMES["no common version"]):
         p = cpp("tries", server.url, keys, "lab/numbers", "reader", "10")
         how, why = p.next_report()

@@ -120,7 +120,7 @@ assert len(os.listdir("/proc/self/task")) <= 1 + 64, os.listdir("/proc/self/task
 while len(os.listdir("/proc/self/task")) > 1:
     try:
         fd = os.open("one", os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:  # no look-up reads at this moment
+    except OSError:  # no look-up has the FIFO open at this moment
         os.sched_yield()
         continue
     os.write(fd, b"x" * 64)
@@ -128,7 +128,7 @@ while len(os.listdir("/proc/self/task")) > 1:
 
 both("one", 0.01, None)
 both("two", None, "two")
-ends("one")  # the look-up that was left leaves nothing behind
+ends("one")  # ends the look-up for which no process waits any more
 while len(os.listdir("/proc/self/task")) > 1:
     os.sched_yield()
 print("end", flush=True)
@@ -137,8 +137,9 @@ print("end", flush=True)
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
 def test_a_look_up_that_takes_long(tmp_path: Path):
-    """A limit ends connect() at once, and a process that does not wait for the look-up
-    continues."""
+    """A limit ends connect() at once, other processes run during a look-up, and of 500 look-ups
+    at most 64 have a thread at one time.
+    """
     (tmp_path / "slow.c").write_text(SLOW)
     build = ["cc", "-shared", "-fPIC", "-o", "slow.so", "slow.c"]
     subprocess.run(build, check=True, cwd=tmp_path)

@@ -1,4 +1,4 @@
-// The definitions of look_up.hpp.
+// The threads that look up names, and the definitions of look_up.hpp.
 #include "sockets/look_up.hpp"
 
 #if defined(__linux__)
@@ -36,7 +36,7 @@ std::pair<std::string, std::string> name_and_port(const std::string& address) {
 
 struct LookUp::Job {
   std::string name, port;
-  int end = -1;  // the thread's end of the pipe
+  int end = -1;  // the end of the pipe that is closed after the look-up
   std::vector<io::Address> found;
   std::exception_ptr error;
   std::atomic<bool> over{false};  // set once found and error are final
@@ -63,7 +63,8 @@ class LookUp::Threads {
     static Threads* const threads = new Threads;
     return *threads;
   }
-  // Throws std::system_error if the system has no room for the first thread.
+  // Queues the job, and starts a thread if there are fewer than kMaxThreads. Throws
+  // std::system_error if no thread runs and none can be started.
   void submit(std::shared_ptr<Job> job) {
     const std::lock_guard g(mutex_);
     queue_.push_back(std::move(job));
@@ -72,7 +73,7 @@ class LookUp::Threads {
       std::thread([this] { work(); }).detach();
       ++count_;
     } catch (const std::system_error&) {
-      if (count_ != 0) return;  // the threads that there are come to this job too
+      if (count_ != 0) return;  // a thread that runs will take this job too
       queue_.pop_back();
       throw;
     }

@@ -176,8 +176,8 @@ class ConnectingByName final : public SocketWork {
 
  private:
   const std::string name_, port_;
-  std::optional<LookUp> look_up_;                   // once the operation has begun
-  std::optional<io::detail::ConnectWork> connect_;  // once the look-up is over
+  std::optional<LookUp> look_up_;                   // set once the operation has begun
+  std::optional<io::detail::ConnectWork> connect_;  // set once the look-up has ended
 };
 
 // --- addresses -----------------------------------------------------------------------------------
