@@ -24,8 +24,8 @@ std::pair<std::string, std::string> name_and_port(const std::string& address);
 
 class LookUp {
  public:
-  // Begins the look-up. Throws std::system_error if no descriptor is left, or if no thread
-  // of look-ups runs and none can be started.
+  // Begins the look-up. Throws std::system_error if no descriptor is left, or if no thread of
+  // look-ups runs and none can be started.
   LookUp(std::string name, std::string port);
   // The descriptor that is ready to be read once the look-up has ended.
   io::detail::Watched& watched() noexcept { return *watched_; }

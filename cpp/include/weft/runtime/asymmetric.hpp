@@ -38,8 +38,8 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class OwnersLock {
  public:
-  // What other threads leave for the owner, beside the lock's own bits. While a
-  // notice is there, the owner cannot enter cheaply (enter_cheaply()).
+  // What other threads leave for the owner, beside the lock's own bits. While there is
+  // a notice, enter_cheaply() returns false.
   using Notices = std::uint32_t;
   static constexpr Notices kLook = 8;   // the owner must look for signals and cancellations
   static constexpr Notices kIdle = 16;  // some other worker is idle
